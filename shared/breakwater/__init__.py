@@ -1,0 +1,1 @@
+"""Breakwater: AI-provider work that survives crashes, outages and duplicates."""

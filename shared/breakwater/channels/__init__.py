@@ -1,0 +1,1 @@
+"""Ways out of the system: bus events, notifications, dead letters."""

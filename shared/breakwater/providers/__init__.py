@@ -1,0 +1,1 @@
+"""The AI providers behind one port."""

@@ -1,0 +1,1 @@
+"""What the system does, one verb a file, over the ports."""
