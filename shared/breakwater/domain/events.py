@@ -1,0 +1,187 @@
+"""What can happen to a job? One frozen value per kind; the decision *is* the event.
+
+Past tense, with everything the move needs. `machine.TRANSITIONS` says where each may happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from breakwater.domain.job import Execution, SlotRef
+from breakwater.domain.results import Usage
+from breakwater.domain.signals import Signal
+from breakwater.domain.states import Lane, Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leased:
+    """A worker claimed it; an attempt is spent, an execution is open, nothing has been sent yet."""
+
+    execution: Execution
+    locked_until: int
+    slots: tuple[SlotRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """It can't run now and loses no attempt. `scope` names the capacity that refused, if one did."""
+
+    at: int
+    reason: Reason
+    scope: str | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldForReview:
+    """A person must decide; `reason` names the missing decision."""
+
+    reason: Reason
+    review_expires_at: int
+    signal: Signal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """A limit of time is passed: queue age, deadline, provider deadline, review."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shed:
+    """Dropped to keep capacity for more urgent work."""
+
+    reason: Reason = Reason.SHED_LOW_PRIORITY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """It stops now. `by` is an owner key or an operator's name."""
+
+    by: str
+    reason: Reason = Reason.CANCELLED_BY_USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequested:
+    """A live worker holds it; the worker settles the cancel at its next write."""
+
+    by: str
+    reason: Reason = Reason.CANCELLED_BY_USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAccepted:
+    """The provider runs it in the background; the worker goes home."""
+
+    provider_job_id: str
+    poll_at: int
+    provider_deadline_at: int
+    provider_request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollAgain:
+    """The provider still works, or has to be asked; nobody holds a lease meanwhile."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Succeeded:
+    """A result child exists and belongs to one of this job's own executions."""
+
+    execution_id: str
+    result_ref: str
+    usage: Usage
+    cost_micros: int | None
+    served_model: str | None
+    finish_reason: str
+    provider_request_id: str | None = None
+    provider_job_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryScheduled:
+    """This round failed; another is due at `at`. `possible_duplicate`: the last call may have been executed."""
+
+    at: int
+    reason: Reason
+    signal: Signal | None = None
+    possible_duplicate: bool = False
+    lane: Lane | None = None
+    usage: Usage | None = None
+    cost_micros: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FellBack:
+    """The next attempt goes to another approved route, whose contract holds clause by clause."""
+
+    route_key: str
+    requested_model: str
+    fallback: str  # the approved fallback's name
+    contract_version: str
+    reason: Reason
+    clauses: Mapping[str, bool | None]
+    signal: Signal | None = None
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLettered:
+    """It can't be saved without a person."""
+
+    reason: Reason
+    signal: Signal | None = None
+    result_ref: str | None = None  # a partial that was paid for
+    usage: Usage | None = None
+    cost_micros: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """An operator starts a new generation; age, expiry and attempts start anew."""
+
+    by: str
+    at: int
+    max_attempts: int
+    expires_at: int
+    lane: Lane
+    route_key: str | None = None
+    requested_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """An operator puts a dead letter to rest."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved:
+    """A person lets it go on, maybe on another route."""
+
+    by: str
+    at: int
+    lane: Lane
+    expires_at: int
+    route_key: str | None = None
+    requested_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A person stops it."""
+
+    by: str
+
+
+Event = (
+    Leased | Waiting | HeldForReview | Expired | Shed | Cancelled | CancelRequested | ProviderAccepted | PollAgain
+    | Succeeded | RetryScheduled | FellBack | DeadLettered | Replayed | Closed | Approved | Rejected
+)
+"""Everything that can happen to a job."""
