@@ -1,0 +1,179 @@
+"""Which fields does each event change? One short function an event; status and debts are `machine.py`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from breakwater.domain import events as ev
+from breakwater.domain.job import Job
+from breakwater.domain.results import Usage
+from breakwater.domain.signals import Signal
+from breakwater.domain.states import Lane, Reason
+
+_AT_REST: Mapping[str, Any] = {
+    "execution": None, "slots": (), "locked_until": None, "provider_job_id": None, "poll_at": None,
+    "provider_deadline_at": None, "waiting_scope": None, "waiting_rank": None,
+}
+
+
+def _seen(signal: Signal | None) -> dict[str, Any]:
+    """What stays readable of a provider's refusal; the last error survives later retries."""
+    if signal is None:
+        return {}
+    return {
+        "last_error_class": signal.error_class.value,
+        "last_error_type": signal.provider_error_type,
+        "last_error_code": signal.provider_error_code,
+        "http_status": signal.http_status,
+        "limit_dimension": signal.limit_dimension.value if signal.limit_dimension else None,
+        "retry_after_ms": signal.retry_after_ms,
+    }
+
+
+def _spent(job: Job, usage: Usage | None, cost: int | None) -> dict[str, Any]:
+    return {
+        "usage_units": job.usage_units + (usage.units if usage else 0),
+        "cost_micros": job.cost_micros + (cost or 0),
+    }
+
+
+def _leased(job: Job, event: ev.Leased, _now: int) -> Job:
+    return job.with_(
+        **{**_AT_REST, "execution": event.execution, "slots": event.slots, "locked_until": event.locked_until},
+        attempt=job.attempt + 1, lease_epoch=event.execution.epoch, reason=Reason.LEASED,
+    )
+
+
+def _waiting(job: Job, event: ev.Waiting, _now: int) -> Job:
+    return job.with_(
+        ready_at=event.at, reason=event.reason, waits=job.waits + 1,
+        waiting_scope=event.scope, waiting_rank=event.rank,
+    )
+
+
+def _held(job: Job, event: ev.HeldForReview, _now: int) -> Job:
+    return job.with_(
+        **_AT_REST, **_seen(event.signal), lane=Lane.OWNER_REVIEW, reason=event.reason,
+        review_expires_at=event.review_expires_at,
+    )
+
+
+def _dead(job: Job, reason: Reason, now: int, **more: Any) -> Job:
+    return job.with_(**_AT_REST, **more, lane=Lane.DEAD_LETTER, reason=reason, completed_at=now)
+
+
+def _expired(job: Job, event: ev.Expired, now: int) -> Job:
+    return _dead(job, event.reason, now)
+
+
+def _shed(job: Job, event: ev.Shed, now: int) -> Job:
+    return _dead(job, event.reason, now)
+
+
+def _dead_lettered(job: Job, event: ev.DeadLettered, now: int) -> Job:
+    return _dead(
+        job, event.reason, now, **_seen(event.signal), **_spent(job, event.usage, event.cost_micros),
+        result_ref=event.result_ref or job.result_ref,
+    )
+
+
+def _cancelled(job: Job, event: ev.Cancelled, now: int) -> Job:
+    return job.with_(
+        **_AT_REST, reason=event.reason, cancelled_by=event.by, completed_at=now,
+        cancel_requested_at=job.cancel_requested_at or now,
+    )
+
+
+def _cancel_requested(job: Job, event: ev.CancelRequested, now: int) -> Job:
+    return job.with_(
+        reason=Reason.CANCEL_REQUESTED, cancelled_by=event.by, cancel_requested_at=job.cancel_requested_at or now,
+    )
+
+
+def _accepted(job: Job, event: ev.ProviderAccepted, _now: int) -> Job:
+    execution = job.execution and replace(
+        job.execution, provider_job_id=event.provider_job_id, provider_request_id=event.provider_request_id,
+    )
+    return job.with_(
+        execution=execution, provider_job_id=event.provider_job_id, poll_at=event.poll_at,
+        provider_deadline_at=event.provider_deadline_at, locked_until=None,
+        reason=Reason.CANCEL_REQUESTED if job.cancel_requested_at else Reason.AT_PROVIDER,
+    )
+
+
+def _poll_again(job: Job, event: ev.PollAgain, _now: int) -> Job:
+    return job.with_(poll_at=event.at, polls=job.polls + 1, locked_until=None)
+
+
+def _succeeded(job: Job, event: ev.Succeeded, now: int) -> Job:
+    return job.with_(
+        **{**_AT_REST, "provider_job_id": event.provider_job_id or job.provider_job_id},
+        **_spent(job, event.usage, event.cost_micros), reason=Reason.COMPLETED, result_ref=event.result_ref,
+        served_model=event.served_model, finish_reason=event.finish_reason, completed_at=now,
+    )
+
+
+def _retry(job: Job, event: ev.RetryScheduled, _now: int) -> Job:
+    return job.with_(
+        **_AT_REST, **_seen(event.signal), **_spent(job, event.usage, event.cost_micros), ready_at=event.at,
+        reason=event.reason, lane=event.lane or job.lane,
+        possible_duplicate=job.possible_duplicate or event.possible_duplicate,
+    )
+
+
+def _fell_back(job: Job, event: ev.FellBack, now: int) -> Job:
+    return job.with_(
+        **_AT_REST, **_seen(event.signal), ready_at=max(event.at, now), reason=Reason.FELL_BACK,
+        route_key=event.route_key, fallback_allowed=event.fallback, fallback_reason=event.reason.value,
+        contract_version=event.contract_version, fallbacks=job.fallbacks + 1,
+    )
+
+
+def _replayed(job: Job, event: ev.Replayed, now: int) -> Job:
+    return _again(job, event, now).with_(
+        generation=job.generation + 1, attempt=0, max_attempts=event.max_attempts, waits=0, polls=0, fallbacks=0,
+        round_started_at=now, reason=Reason.REPLAYED, result_ref=None, completed_at=None, deadline_at=None,
+        partial_output_committed=False,
+    )
+
+
+def _approved(job: Job, event: ev.Approved, now: int) -> Job:
+    return _again(job, event, now).with_(round_started_at=now, reason=Reason.APPROVED, review_expires_at=None)
+
+
+def _again(job: Job, event: ev.Replayed | ev.Approved, _now: int) -> Job:
+    return job.with_(
+        **_AT_REST, lane=event.lane, ready_at=event.at, expires_at=event.expires_at,
+        route_key=event.route_key or job.route_key,
+    )
+
+
+def _closed(job: Job, event: ev.Closed, now: int) -> Job:
+    return job.with_(closed_at=now, closed_by=event.by)
+
+
+def _rejected(job: Job, event: ev.Rejected, now: int) -> Job:
+    return job.with_(**_AT_REST, reason=Reason.REJECTED_BY_OWNER, cancelled_by=event.by, completed_at=now)
+
+
+APPLY: Mapping[type, Callable[[Job, Any, int], Job]] = {
+    ev.Leased: _leased,
+    ev.Waiting: _waiting,
+    ev.HeldForReview: _held,
+    ev.Expired: _expired,
+    ev.Shed: _shed,
+    ev.DeadLettered: _dead_lettered,
+    ev.Cancelled: _cancelled,
+    ev.CancelRequested: _cancel_requested,
+    ev.ProviderAccepted: _accepted,
+    ev.PollAgain: _poll_again,
+    ev.Succeeded: _succeeded,
+    ev.RetryScheduled: _retry,
+    ev.FellBack: _fell_back,
+    ev.Replayed: _replayed,
+    ev.Closed: _closed,
+    ev.Approved: _approved,
+    ev.Rejected: _rejected,
+}
