@@ -5,8 +5,13 @@ Every method that talks to a service raises a subclass of `errors.Unavailable` w
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from breakwater.domain.job import Job
+from breakwater.domain.obligations import Nudge, Queue
+from breakwater.domain.records import ApiKey, Child, Delivery, RouteState
 from breakwater.domain.results import Call, Found, Outcome
 from breakwater.domain.signals import Signal
 
@@ -27,4 +32,215 @@ class Provider(Protocol):
 
     def cancel(self, provider_job_id: str) -> Signal | None:
         """Ask the provider to stop. None: it is stopped or already over; a signal: it could not be told."""
+        ...
+
+
+class Providers(Protocol):
+    """Builds the adapter for a route, with its credential."""
+
+    def for_route(self, route_key: str) -> Provider:
+        """Raises `SecretUnavailable` when the route's credential can't be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The write landed; this is the item now."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicted:
+    """A belief was wrong; this is the item as it stands, None when it is gone."""
+
+    current: Job | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """What a META write believes beyond the `rev` it read.
+
+    `epoch`: the writer holds this lease epoch. `locked_until`: the lease end is still as read (renewals change it
+    without touching `rev`).
+    """
+
+    epoch: int | None = None
+    locked_until: int | None = None
+
+
+AS_READ = Guard()
+
+
+@dataclass(frozen=True, slots=True)
+class DueItem:
+    """An item of the `due` index: what it is and when it was due. The index lags: re-read before acting."""
+
+    kind: str  # job, delivery, route, batch
+    id: str
+    due_at: int
+
+
+class JobStore(Protocol):
+    """The jobs table: META, children, deliveries, routes, usage."""
+
+    def create(self, job: Job, now: int) -> Committed | Conflicted:
+        """Condition: nothing stands under this key, or what stands is past its retention."""
+        ...
+
+    def get(self, job_id: str) -> Job | None:
+        """META, read consistently."""
+        ...
+
+    def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
+        """META of several jobs, for lists."""
+        ...
+
+    def commit(self, before: Job, after: Job, guard: Guard = AS_READ) -> Committed | Conflicted:
+        """One fenced update of META. Condition: `rev` as in `before`, and what `guard` says.
+
+        Never creates an item. A condition that fails against our own `write_id` counts as committed.
+        """
+        ...
+
+    def renew(self, job_id: str, epoch: int, now: int, locked_until: int) -> bool:
+        """Move the lease end. Condition: same epoch and not yet expired. False: the lease is lost."""
+        ...
+
+    def put_child(self, job_id: str, child: Child, ttl: int | None) -> Child:
+        """Put if absent; gives back what stands there afterwards, ours or the one that was first."""
+        ...
+
+    def child(self, job_id: str, sk: str) -> Child | None:
+        """One child, read consistently."""
+        ...
+
+    def children(self, job_id: str, prefix: str, limit: int = 200) -> list[Child]:
+        """Children whose key starts with `prefix`, in key order."""
+        ...
+
+    def due(self, shard: int, until: int, limit: int, cursor: Mapping[str, Any] | None = None) -> tuple[
+        list[DueItem], Mapping[str, Any] | None
+    ]:
+        """Due items of one shard, earliest first, and where to go on."""
+        ...
+
+    def by_owner(self, owner_key: str, limit: int, cursor: str | None) -> tuple[list[str], str | None]:
+        """Job ids of an owner, newest first, and an opaque cursor."""
+        ...
+
+    def record_delivery(self, delivery: Delivery) -> Delivery | None:
+        """Put if absent. None: recorded; else what stands there."""
+        ...
+
+    def delivery(self, delivery_id: str) -> Delivery | None:
+        """One delivery, read consistently."""
+        ...
+
+    def update_delivery(self, before: Delivery, after: Delivery) -> bool:
+        """Condition: `due_at` and `processed_at` as read."""
+        ...
+
+    def route(self, route_key: str) -> RouteState | None:
+        """The state of a route; None when nobody ever closed it."""
+        ...
+
+    def put_route(self, before: RouteState | None, after: RouteState) -> bool:
+        """Condition: `rev` as read, or absent."""
+        ...
+
+    def count_usage(self, line: Mapping[str, Any], totals: Sequence[str]) -> bool:
+        """A usage line and its totals in one transaction. False: this line was counted before."""
+        ...
+
+    def usage(self, owner_key: str, prefix: str) -> list[Mapping[str, Any]]:
+        """Usage totals of an owner."""
+        ...
+
+
+class Control(Protocol):
+    """The control table: keys, owners' settings, switches. Read through a cache."""
+
+    def api_key(self, key_hash: str) -> ApiKey | None:
+        """The record behind a key's hash."""
+        ...
+
+    def owner(self, owner_key: str) -> Mapping[str, Any]:
+        """An owner's limits, budgets and callback hosts; empty when none are set. Cached 60 s."""
+        ...
+
+    def switches(self) -> Mapping[str, Any]:
+        """The degradation switches in force. Cached 5 s."""
+        ...
+
+
+class Payloads(Protocol):
+    """The object store for what does not fit beside META."""
+
+    def put(self, key: str, body: bytes) -> str:
+        """Store under a key that names its content; gives back the reference."""
+        ...
+
+    def get(self, ref: str) -> bytes | None:
+        """The body behind a reference, None when it is gone."""
+        ...
+
+    def presign(self, ref: str, seconds: int) -> str:
+        """A URL that reads the object for a short while."""
+        ...
+
+
+class Queues(Protocol):
+    """The nudge queues. A message carries a kind and an id, nothing that matters."""
+
+    def nudge(self, kind: str, item_id: str, nudges: Sequence[Nudge], group: str, now: int) -> None:
+        """Send each nudge with its delay (0 to 900 s). `group` names the owner, for fair queues."""
+        ...
+
+    def nudge_all(self, queue: Queue, items: Sequence[tuple[str, str, str]]) -> list[int]:
+        """Send (kind, id, group) in batches; gives back the positions that were not taken."""
+        ...
+
+    def dead_letter(self, reference: Mapping[str, Any]) -> None:
+        """Put one reference into the `dead-letters` queue."""
+        ...
+
+    def drain(self, queue: Queue, limit: int) -> list[tuple[str, str]]:
+        """Receive from a queue's DLQ: (receipt, body)."""
+        ...
+
+    def drained(self, queue: Queue, receipt: str) -> None:
+        """Delete a drained message."""
+        ...
+
+
+class Bus(Protocol):
+    """The event bus of the team's own account."""
+
+    def put(self, event_id: str, kind: str, detail: Mapping[str, Any], at: int) -> None:
+        """Publish one event; repeated with the same id after a crash."""
+        ...
+
+
+class Clock(Protocol):
+    """The time, movable in tests."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+    def monotonic(self) -> int:
+        """Milliseconds that never jump; for lengths within one process."""
+        ...
+
+
+class Log(Protocol):
+    """One structured line per thing worth telling; metrics are derived from it at the edge."""
+
+    def step(self, event: str, before: Job | None, job: Job, **more: Any) -> None:
+        """A transition or an amendment landed."""
+        ...
+
+    def note(self, name: str, **more: Any) -> None:
+        """Something else happened. Only ids, classes, counts and times."""
         ...

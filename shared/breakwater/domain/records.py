@@ -1,0 +1,127 @@
+"""Which other items stand beside a job's META?
+
+Children (immutable, put-if-absent), deliveries, routes, keys. Their keys name incarnation, generation and attempt, so
+that a late writer can overwrite nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from breakwater.domain.job import Execution, execution_suffix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """An immutable record under a job. `body` is JSON text kept inline, `blob` points into the object store."""
+
+    sk: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    body: str | None = None
+    blob: str | None = None
+
+
+def input_key(incarnation: int, sha: str) -> str:
+    """Where the admitted input stands."""
+    return f"INPUT#{incarnation:013d}#{sha}"
+
+
+def result_key(execution_id: str) -> str:
+    """Where the paid result of an execution stands; it is also the record of a successful execution."""
+    return f"RESULT#{execution_suffix(execution_id)}"
+
+
+def execution_key(execution_id: str) -> str:
+    """Where a closed execution stands."""
+    return f"EXEC#{execution_suffix(execution_id)}"
+
+
+def late_key(execution_id: str, what: str) -> str:
+    """Where late evidence about an execution stands: `what` names the kind (accepted, refused, completed)."""
+    return f"LATE#{execution_suffix(execution_id)}#{what}"
+
+
+def generation_key(incarnation: int, generation: int) -> str:
+    """Where the outcome of an earlier generation stands."""
+    return f"GEN#{incarnation:013d}#{generation:04d}"
+
+
+def effect_child_key(effect_key: str) -> str:
+    """Where a delivered (or given up) effect is recorded."""
+    return f"EFFECT#{effect_key}"
+
+
+def audit_key(at: int, tag: str) -> str:
+    """Where what a user or the system did stands, in order of time."""
+    return f"AUDIT#{at:013d}#{tag}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One webhook delivery as recorded: who it is about and whether it was worked on. Never its content."""
+
+    endpoint: str
+    webhook_id: str
+    event_type: str
+    body_sha: str
+    received_at: int
+    provider_job_id: str | None = None
+    job_id: str | None = None
+    execution_id: str | None = None
+    outcome: str | None = None
+    due_at: int | None = None
+    nudges: int = 0
+    processed_at: int | None = None
+    verdict: str | None = None  # settled, already_settled, still_running, not_ours, given_up
+    ttl: int | None = None
+
+    @property
+    def id(self) -> str:
+        """`endpoint#webhook-id`, as a nudge carries it."""
+        return f"{self.endpoint}#{self.webhook_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteState:
+    """What everybody must know about a route: open, or closed until T because R."""
+
+    route_key: str
+    closed_until: int | None = None
+    reason: str | None = None
+    closed_by: str | None = None
+    since: int | None = None
+    rev: int = 0
+
+    def closed(self, now: int) -> bool:
+        """Whether no call may go out now."""
+        return self.closed_until is not None and self.closed_until > now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """Who a key speaks for. Only the hash of the key is stored."""
+
+    key_hash: str
+    key_id: str
+    owner_key: str
+    scopes: frozenset[str]
+    created_at: int = 0
+    revoked_at: int | None = None
+    expires_at: int | None = None
+
+    def usable(self, now: int) -> bool:
+        """Neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
+
+def execution_data(execution: Execution) -> dict[str, Any]:
+    """An execution as plain data, without what is not known."""
+    names = Execution.__dataclass_fields__
+    return {name: value for name in names if (value := getattr(execution, name)) is not None}
+
+
+def execution_of(data: Mapping[str, Any]) -> Execution:
+    """The reverse of `execution_data`, tolerant of fields a newer version wrote."""
+    return Execution(**{name: data[name] for name in Execution.__dataclass_fields__ if name in data})

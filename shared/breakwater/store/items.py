@@ -1,0 +1,141 @@
+"""How does a value become an item, and back?
+
+META keeps only what differs from the default: every transition pays for its whole size. Index attributes are derived
+here and nowhere else. Readers ignore attributes they don't know, so a newer version may have written them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+from zlib import crc32
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+from breakwater.domain.errors import CorruptItem
+from breakwater.domain.job import Job, Owed, SlotRef
+from breakwater.domain.records import Child, Delivery, execution_data, execution_of
+from breakwater.domain.states import Lane, Priority, Reason, Status
+
+DUE_SHARDS = 8
+META = "META"
+
+_serialize = TypeSerializer().serialize
+_deserialize = TypeDeserializer().deserialize
+
+_ENUMS = {"status": Status, "lane": Lane, "reason": Reason, "priority": Priority}
+_DEFAULTS = {one.name: one.default for one in fields(Job) if one.default is not MISSING}
+_ALWAYS = frozenset({"status", "lane", "reason", "attempt", "max_attempts", "generation", "rev", "priority"})
+_NAMES = tuple(one.name for one in fields(Job))
+
+
+def to_wire(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values in DynamoDB's typed form."""
+    return {name: _serialize(value) for name, value in plain.items()}
+
+
+def from_wire(item: Mapping[str, Any]) -> dict[str, Any]:
+    """DynamoDB's typed form as plain values; numbers are integers, nothing else is stored."""
+    return {name: _integers(_deserialize(value)) for name, value in item.items()}
+
+
+def _integers(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _integers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_integers(item) for item in value]
+    return int(value) if hasattr(value, "as_tuple") else value
+
+
+def job_key(job_id: str) -> dict[str, Any]:
+    """The key of a job's META, typed."""
+    return {"pk": {"S": f"JOB#{job_id}"}, "sk": {"S": META}}
+
+
+def due_shard(item_id: str) -> str:
+    """The partition of the `due` index that lists this item."""
+    return f"due#{crc32(item_id.encode()) % DUE_SHARDS}"
+
+
+def job_attributes(job: Job) -> dict[str, Any]:
+    """A job as the attributes of META, keys and index attributes included."""
+    item: dict[str, Any] = {"pk": f"JOB#{job.job_id}", "sk": META}
+    for name in _NAMES:
+        value = _plain(name, getattr(job, name))
+        if name in _ALWAYS or (value is not None and value != _DEFAULTS.get(name, MISSING) and value not in ([], {})):
+            item[name] = value
+    return {**item, **_index(job)}
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name == "execution":
+        return None if value is None else execution_data(value)
+    if name == "slots":
+        return [f"{slot.scope}|{slot.n}" for slot in value]
+    if name == "owed":
+        return {key: _owed(owed) for key, owed in value.items()}
+    return value.value if name in _ENUMS else value
+
+
+def _owed(owed: Owed) -> dict[str, Any]:
+    plain: dict[str, Any] = {"next_at": owed.next_at, "tries": owed.tries}
+    return plain if owed.ref is None else {**plain, "ref": owed.ref}
+
+
+def _index(job: Job) -> dict[str, Any]:
+    found: dict[str, Any] = {"owner_shard": job.owner_key}
+    if job.due_at is not None:
+        found["due_shard"] = due_shard(job.job_id)
+    if job.waiting_scope is not None:
+        found["ready_scope"], found["ready_rank"] = job.waiting_scope, job.waiting_rank or 0
+    if (job.status is Status.DEAD_LETTER and job.closed_at is None) or job.in_review:
+        found["attention_shard"], found["attention_at"] = job.lane.value, job.completed_at or job.updated_at
+    return found
+
+
+def job_of(item: Mapping[str, Any]) -> Job:
+    """META as a job. Raises `CorruptItem` naming the id when it doesn't read."""
+    plain = from_wire(item)
+    try:
+        return Job(**{name: _value(name, plain[name]) for name in _NAMES if name in plain})
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptItem(f"META does not read: {type(error).__name__}", item=plain.get("pk")) from error
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "execution":
+        return execution_of(value)
+    if name == "slots":
+        return tuple(SlotRef(scope=scope, n=int(n)) for scope, n in (one.rsplit("|", 1) for one in value))
+    if name == "owed":
+        return {key: Owed(**owed) for key, owed in value.items()}
+    return _ENUMS[name](value) if name in _ENUMS else value
+
+
+def child_attributes(job_id: str, child: Child, ttl: int | None) -> dict[str, Any]:
+    """A child as an item."""
+    item: dict[str, Any] = {"pk": f"JOB#{job_id}", "sk": child.sk}
+    item |= {"data": dict(child.data)} if child.data else {}
+    item |= {"body": child.body} if child.body is not None else {}
+    item |= {"blob": child.blob} if child.blob is not None else {}
+    return item | ({"ttl": ttl} if ttl is not None else {})
+
+
+def child_of(item: Mapping[str, Any]) -> Child:
+    """An item as a child."""
+    plain = from_wire(item)
+    return Child(sk=plain["sk"], data=plain.get("data", {}), body=plain.get("body"), blob=plain.get("blob"))
+
+
+def delivery_attributes(delivery: Delivery) -> dict[str, Any]:
+    """A delivery as an item; listed in `due` until it is processed."""
+    item = {name: value for name in Delivery.__dataclass_fields__ if (value := getattr(delivery, name)) is not None}
+    item |= {"pk": f"DELIVERY#{delivery.id}", "sk": META}
+    return item | ({"due_shard": due_shard(delivery.id)} if delivery.due_at is not None else {})
+
+
+def delivery_of(item: Mapping[str, Any]) -> Delivery:
+    """An item as a delivery."""
+    plain = from_wire(item)
+    return Delivery(**{name: plain[name] for name in Delivery.__dataclass_fields__ if name in plain})

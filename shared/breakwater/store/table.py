@@ -1,0 +1,16 @@
+"""The jobs table as one store: META and children, and everything beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from breakwater.store.jobs import MetaTable
+from breakwater.store.records import RecordTable
+
+
+class DynamoJobStore(MetaTable, RecordTable):
+    """`ports.JobStore` over DynamoDB."""
+
+    def __init__(self, client: Any, table: str, new_id: Callable[[], str], renewals: Any = None) -> None:
+        MetaTable.__init__(self, client, table, new_id, renewals)
