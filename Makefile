@@ -1,0 +1,71 @@
+# Everything a developer or CI does has a target here; `make help` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest -q
+.DEFAULT_GOAL := help
+.PHONY: help setup run demo stop status logs format check-format lint types imports template unit \
+    contract integration e2e test pr clean locks
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make the three environments from their locks (seconds when nothing changed)
+	@$(PYTHON) locks/sync.py dev cloud sam
+
+run: setup ## Start the local cloud, deploy, and show real jobs travelling through it
+	@$(BIN)/python -m tools.localcloud up
+	@$(BIN)/python -m tools.localcloud demo
+
+demo: ## Send the demonstration jobs again
+	@$(BIN)/python -m tools.localcloud demo
+
+stop: ## Stop the local cloud and everything that belongs to it
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m tools.localcloud down; fi
+
+status: ## Say what is running and where
+	@$(BIN)/python -m tools.localcloud status
+
+logs: ## Follow the logs of the local cloud and its functions
+	@$(BIN)/python -m tools.localcloud logs --follow
+
+format: setup ## Format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix --select I .
+
+check-format: setup
+	@$(BIN)/ruff format --check .
+
+lint: setup ## Lint
+	@$(BIN)/ruff check .
+
+types: setup ## Check types
+	@$(BIN)/mypy
+
+imports: setup ## Check who imports whom
+	@$(BIN)/lint-imports
+
+template: setup ## Check the template, the builds, and that each handler imports from its layers alone
+	@$(PYTEST) tests/template tests/build
+
+unit: setup ## Rules and use cases: no network, no emulator
+	@$(PYTEST) tests/unit tests/providers
+
+contract: setup ## The same suite over the fakes and the emulator
+	@$(PYTEST) tests/contract
+
+integration: setup ## Handlers and tools against the emulator and the simulator
+	@$(PYTEST) tests/integration
+
+e2e: setup ## A deployed stack in the local cloud
+	@$(PYTEST) tests/e2e
+
+test: setup ## Everything, as CI runs it
+	@.ci/steps check-format lint types imports template unit contract integration e2e
+
+pr: format test ## Format, then everything: run this before a pull request
+
+locks: setup ## Resolve the locks again (UPGRADE=1 takes newer releases)
+	@locks/update $(if $(UPGRADE),--upgrade)
+
+clean: stop ## Remove what was built and what ran, keep the environments
+	@rm -rf .aws-sam .local/build .local/cloud .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
