@@ -1,0 +1,182 @@
+"""Where may a call go? Routes with what they can do, cost and are allowed to see; and all routes and policies as one.
+
+A route is what is throttled, broken or closed as one: gateway or provider endpoint, model, endpoint family, credential.
+`None` in a capability, price or boundary means *nobody has checked*, and a contract treats it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictBool, field_validator
+from pydantic_core import from_json, to_json
+
+from breakwater.domain.errors import NotFound
+from breakwater.domain.policy import DEFAULT_ROUTE, Policy, QualityTier, RouteKey
+from breakwater.domain.strategy import Count, Model, Positive
+
+Endpoint = Literal["responses", "images", "chat", "messages", "generate_content"]
+
+
+class Capabilities(Model):
+    """What the endpoint can do with this model. `webhook` names the intake endpoint its events come to."""
+
+    tools: StrictBool | None = None
+    json_schema: StrictBool | None = None
+    streaming: StrictBool | None = None
+    background: StrictBool = False
+    webhook: str | None = None
+    context_window: Positive | None = None
+    max_output_tokens: Positive | None = None
+    media: tuple[Literal["image", "video"], ...] = ()
+    safety: tuple[str, ...] | None = None
+
+
+class Observability(Model):
+    """What an answer tells about itself."""
+
+    served_model: StrictBool | None = None
+    usage: StrictBool | None = None
+    request_id: StrictBool | None = None
+    route_result: StrictBool | None = None
+
+
+class RoutePrices(Model):
+    """Micro-dollars per million tokens, and per image."""
+
+    input: Count | None = None
+    cached_input: Count | None = None
+    output: Count | None = None
+    image: Count | None = None
+
+
+class RouteLimits(Model):
+    """The most this route is given; a scope without a number is not limited."""
+
+    concurrency: Positive | None = None
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
+    per_owner: Positive | None = None
+    per_user: Positive | None = None
+
+
+class CatalogueEntry(Model):
+    """When and where model, prices and limits were last looked up."""
+
+    as_of: date
+    source: Annotated[str, Field(min_length=1)]
+
+
+class Route(Model):
+    """One way to a model."""
+
+    route_key: RouteKey
+    provider: Literal["openai", "anthropic", "gemini", "gateway"]
+    endpoint: Endpoint
+    model: Annotated[str, Field(min_length=1)]
+    credential: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,98}$")]
+    gateway: str | None = None
+    base_url: str | None = None
+    capabilities: Capabilities = Capabilities()
+    quality_tier: QualityTier | None = None
+    vendor: str | None = None
+    region: str | None = None
+    data_boundary: str | None = None
+    procurement: str | None = None
+    observability: Observability = Observability()
+    prices: RoutePrices = RoutePrices()
+    limits: RouteLimits = RouteLimits()
+    timeout_ms: Annotated[int, Field(strict=True, ge=1_000, le=600_000)] = 30_000
+    catalogue: CatalogueEntry
+
+    @field_validator("base_url")
+    @classmethod
+    def _secure(cls, url: str | None) -> str | None:
+        local = ("http://127.0.0.1", "http://localhost")
+        if url is not None and not url.startswith(("https://", *local)):
+            raise ValueError("must begin with https://")
+        return url.rstrip("/") if url else url
+
+
+@dataclass(frozen=True, slots=True)
+class RouteView:
+    """What is known about a route now: closed until, and how many calls it takes at once (0: none)."""
+
+    closed_until: int | None = None
+    limit: int | None = None
+
+    def opens_at(self, now: int) -> int | None:
+        """When it takes calls: now, later, or None where nobody knows."""
+        if self.closed_until is not None and self.closed_until > now:
+            return self.closed_until
+        return None if self.limit == 0 else now
+
+
+OPEN = RouteView()
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """All routes, policies and schedules. Compiled entries stay plain data until somebody asks for them."""
+
+    routes: dict[str, Route] = field(default_factory=dict)
+    policies: dict[str, Policy] = field(default_factory=dict)
+    schedules: list[Any] = field(default_factory=list)
+    default_route: str | None = None
+    _raw_routes: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _raw_policies: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def route(self, key: str) -> Route | None:
+        """The route under this key; `default` means the catalogue's default route."""
+        key = self.default_route or key if key == DEFAULT_ROUTE else key
+        if key not in self.routes and key in self._raw_routes:
+            self.routes[key] = Route.model_validate(self._raw_routes[key])
+        return self.routes.get(key)
+
+    def policy(self, workflow: str) -> Policy | None:
+        """The policy of this workflow."""
+        if workflow not in self.policies and workflow in self._raw_policies:
+            self.policies[workflow] = Policy.model_validate(self._raw_policies[workflow])
+        return self.policies.get(workflow)
+
+    def workflows(self) -> tuple[str, ...]:
+        """The names of all workflows."""
+        return tuple(sorted({*self.policies, *self._raw_policies}))
+
+    def route_keys(self) -> tuple[str, ...]:
+        """The keys of all routes."""
+        return tuple(sorted({*self.routes, *self._raw_routes}))
+
+    def need_policy(self, workflow: str) -> Policy:
+        """The policy of this workflow; raises NotFound."""
+        found = self.policy(workflow)
+        if found is None:
+            raise NotFound("There is no workflow of this name.", field="workflow", workflow=workflow)
+        return found
+
+    def dump(self) -> bytes:
+        """The compiled form: JSON, keys sorted, defaults left out."""
+        routes = [self.route(key) for key in self.route_keys()]
+        policies = [self.policy(name) for name in self.workflows()]
+        return to_json({
+            "default_route": self.default_route,
+            "routes": {one.route_key: _plain(one) for one in routes if one},
+            "policies": {one.workflow: _plain(one) for one in policies if one},
+            "schedules": self.schedules,
+        }, indent=1) + b"\n"
+
+    @classmethod
+    def load(cls, text: str | bytes) -> Catalogue:
+        """The catalogue from its compiled form. Cheap: nothing is validated before somebody asks for it."""
+        data = from_json(text)
+        return cls(
+            schedules=data["schedules"], default_route=data["default_route"],
+            _raw_routes=data["routes"], _raw_policies=data["policies"],
+        )
+
+
+def _plain(model: Model) -> dict[str, Any]:
+    return model.model_dump(mode="json", exclude_defaults=True)
