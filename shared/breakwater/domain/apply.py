@@ -81,8 +81,8 @@ def _dead_lettered(job: Job, event: ev.DeadLettered, now: int) -> Job:
 
 def _cancelled(job: Job, event: ev.Cancelled, now: int) -> Job:
     return job.with_(
-        **_AT_REST, reason=event.reason, cancelled_by=event.by, completed_at=now,
-        cancel_requested_at=job.cancel_requested_at or now,
+        **_AT_REST, **_spent(job, event.usage, event.cost_micros), reason=event.reason, cancelled_by=event.by,
+        completed_at=now, cancel_requested_at=job.cancel_requested_at or now,
     )
 
 
@@ -140,7 +140,7 @@ def _replayed(job: Job, event: ev.Replayed, now: int) -> Job:
 
 
 def _approved(job: Job, event: ev.Approved, now: int) -> Job:
-    return _again(job, event, now).with_(round_started_at=now, reason=Reason.APPROVED, review_expires_at=None)
+    return _again(job, event, now).with_(round_started_at=now, reason=Reason.APPROVED, review_expires_at=None, approved_by=event.by)
 
 
 def _again(job: Job, event: ev.Replayed | ev.Approved, _now: int) -> Job:

@@ -62,6 +62,9 @@ class Cancelled:
 
     by: str
     reason: Reason = Reason.CANCELLED_BY_USER
+    execution_id: str | None = None  # what it cost nevertheless
+    usage: Usage | None = None
+    cost_micros: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,6 +139,7 @@ class Job:
     partial_output_committed: bool = False
     cancel_requested_at: int | None = None
     cancelled_by: str | None = None
+    approved_by: str | None = None
     closed_at: int | None = None
     closed_by: str | None = None
 

@@ -1,0 +1,82 @@
+"""What does the text of an event stream say about its end?
+
+The recorded text of a stream is read event by event: an error event outweighs all else, an end that is no success
+outweighs one that is, and a stream without any terminal event is incomplete however cleanly it was closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from breakwater.domain.rules.bodies import parse_json
+from breakwater.domain.rules.endings import End, Ending, ending_of, first
+
+_FIELDS = ("data:", "event:", "id:", "retry:", ":")
+_DONE = "[DONE]"
+_ERROR_TYPES = frozenset({"error", "response.error"})
+_COMPLETED = Ending(End.COMPLETED)
+
+
+def is_stream(text: str) -> bool:
+    """Whether this is the text of an event stream."""
+    return text.lstrip().startswith(_FIELDS)
+
+
+def read_stream(text: str) -> tuple[Ending, Any]:
+    """How the stream ended, and the event that says so (None where none does)."""
+    ends = [(ending, event) for event in _events(text) if (ending := event_ending(event)) is not None]
+    for wanted in (_is_error, _is_no_success, _is_success):
+        if found := next((pair for pair in ends if wanted(pair[0])), None):
+            return found
+    return Ending(End.INCOMPLETE), None
+
+
+def event_ending(event: Any) -> Ending | None:
+    """How a stream ends by this event; None where it goes on."""
+    if event == _DONE:
+        return _COMPLETED
+    if not isinstance(event, Mapping):
+        return None
+    if event.get("error") or event.get("type") in _ERROR_TYPES or event.get("event_type") == "error":
+        return Ending(End.ERROR)
+    if event.get("type") == "message_stop":
+        return _COMPLETED
+    return _chunk_ending(event)
+
+
+def _chunk_ending(event: Mapping[str, Any]) -> Ending | None:
+    """Chunks carry a finish word once, in the last one that has content; only then do they end anything."""
+    if isinstance(event.get("response"), Mapping):
+        ending = ending_of(event)
+        return None if ending.end in {End.RUNNING, End.NONE} else ending
+    choice, candidate, delta = first(event.get("choices")), first(event.get("candidates")), event.get("delta")
+    if choice.get("error"):
+        return Ending(End.ERROR)
+    word = choice.get("finish_reason") or candidate.get("finishReason")
+    word = word or (delta.get("stop_reason") if isinstance(delta, Mapping) else None)
+    if not isinstance(word, str):
+        return ending_of(event) if "promptFeedback" in event and not candidate else None
+    ending = ending_of({"stop_reason": word, "content": [{"text": word}]})
+    return ending
+
+
+def _events(text: str) -> Iterator[Any]:
+    """The data of each event: JSON where it is some, else its text."""
+    for block in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
+        lines = [line[len("data:") :].removeprefix(" ") for line in block.split("\n") if line.startswith("data:")]
+        if lines:
+            data = "\n".join(lines)
+            yield _DONE if data.strip() == _DONE else parse_json(data)
+
+
+def _is_error(ending: Ending) -> bool:
+    return ending.end is End.ERROR
+
+
+def _is_success(ending: Ending) -> bool:
+    return ending.end in {End.COMPLETED, End.EMPTY}
+
+
+def _is_no_success(ending: Ending) -> bool:
+    return not _is_success(ending)

@@ -1,0 +1,55 @@
+"""Where do inputs and results live, and how are they read back?
+
+Small bodies stand in the table beside META, large ones in the object store under a key that names their content. The
+limit is where a kilobyte in the table starts to cost more than an object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from breakwater.domain.errors import CorruptItem
+from breakwater.domain.identity import input_sha
+from breakwater.domain.job import Job
+from breakwater.domain.records import Child
+from breakwater.usecases.deps import Deps
+
+INLINE_BYTES = 16 * 1024
+
+
+def child_with_body(deps: Deps, job_id: str, sk: str, body: bytes, data: Mapping[str, Any]) -> Child:
+    """A child that carries `body` inline, or a pointer after the body was stored; storing comes first."""
+    if len(body) <= INLINE_BYTES:
+        return Child(sk=sk, data=data, body=body.decode())
+    key = f"payload/{job_id}/{sk.replace('#', '/')}-{input_sha(body)[:16]}.json"
+    return Child(sk=sk, data=data, blob=deps.payloads.put(key, body))
+
+
+def encode(value: Any) -> bytes:
+    """JSON as stored: UTF-8, keys in order; lone surrogates are kept as escapes so that it always encodes."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def read_body(deps: Deps, child: Child) -> bytes | None:
+    """The body of a child, wherever it stands; None when retention removed it."""
+    if child.body is not None:
+        return child.body.encode()
+    return deps.payloads.get(child.blob) if child.blob else None
+
+
+def read_input(deps: Deps, job: Job) -> Mapping[str, Any] | None:
+    """The input as admitted; None when it is gone."""
+    child = deps.store.child(job.job_id, job.input_ref)
+    body = read_body(deps, child) if child else None
+    if body is None:
+        return None
+    value = json.loads(body)
+    if not isinstance(value, dict):
+        raise CorruptItem("the input is no JSON object", job=job.job_id)
+    return value
+

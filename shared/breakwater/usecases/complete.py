@@ -1,0 +1,171 @@
+"""What does the completion function do with a nudge about a job?
+
+It takes no lease: a takeover, a poll, an overdue review and a cancel at the provider are each one write, conditional
+on `rev` (and, for a takeover, on the lease end) as read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from breakwater.domain import events as ev
+from breakwater.domain.errors import SecretUnavailable
+from breakwater.domain.job import Execution, Job
+from breakwater.domain.machine import Step, advance, may
+from breakwater.domain.records import execution_key, late_key, result_key
+from breakwater.domain.results import Completed, Refused, Running
+from breakwater.domain.signals import ErrorClass, Signal
+from breakwater.domain.states import Reason, Status
+from breakwater.domain.timing import CLOCK_SKEW
+from breakwater.ports import Guard
+from breakwater.usecases import evidence
+from breakwater.usecases.cancel_at_provider import cancel_owed
+from breakwater.usecases.change import change
+from breakwater.usecases.conclude import (
+    Guarding, adopt_refusal, cancelled, conclude, decision_for, mine, poll_interval, settle,
+)
+from breakwater.usecases.deps import Deps
+from breakwater.usecases.retention import retained
+
+
+def complete(deps: Deps, job_id: str) -> str:
+    """Do whatever is due for a job that no worker holds; says what it was."""
+    job = deps.store.get(job_id)
+    now = deps.now()
+    if job is None or not retained(job, now):
+        return "gone"
+    done = cancel_owed(deps, job)
+    job = done.job if done else job
+    if job.in_review:
+        return _review(deps, job, now)
+    if job.status is not Status.PROCESSING:
+        return "nothing"
+    if job.locked_until is not None:
+        return _takeover(deps, job, now)
+    return _poll(deps, job, now)
+
+
+def _review(deps: Deps, job: Job, now: int) -> str:
+    if (job.review_expires_at or 0) > now:
+        return "nothing"
+    change(deps, job, lambda standing: advance(
+        standing, ev.Expired(reason=Reason.REVIEW_EXPIRED), now,
+    ) if standing.in_review and (standing.review_expires_at or 0) <= now else None)
+    return "review_expired"
+
+
+# --- takeover -------------------------------------------------------------------------------------------------------
+
+def _takeover(deps: Deps, job: Job, now: int) -> str:
+    """A lease ran out: look for what the worker left before anything is repeated."""
+    if job.locked_until is None or job.locked_until + CLOCK_SKEW > now or job.execution is None:
+        return "busy"
+    execution, read = job.execution, job.locked_until
+
+    def guard(standing: Job) -> Guard:
+        return Guard(epoch=execution.epoch, locked_until=read)
+
+    deps.log.note(
+        "lease_expired", job_id=job.job_id, execution_id=execution.id, epoch=execution.epoch,
+        locked_until=read, workflow=job.workflow, lane=job.lane.value,
+    )
+    result = deps.store.child(job.job_id, result_key(execution.id))
+    if result is not None:
+        settle(deps, job, result, guard)
+        return "adopted_result"
+    archived = deps.store.child(job.job_id, execution_key(execution.id))
+    if archived is not None:
+        adopt_refusal(deps, job, execution, archived, guard)
+        return "adopted_refusal"
+    accepted = deps.store.child(job.job_id, late_key(execution.id, "accepted"))
+    if accepted is not None:
+        return _adopt_provider_job(deps, job, execution, str(accepted.data["provider_job_id"]), guard)
+    return _lost(deps, job, execution, guard)
+
+
+def _adopt_provider_job(deps: Deps, job: Job, execution: Execution, provider_job_id: str, guard: Guarding) -> str:
+    policy = deps.catalogue.policy(job.workflow)
+    now = deps.now()
+    deadline = now + (policy.provider_deadline_ms if policy else poll_interval(0))
+    event = ev.ProviderAccepted(provider_job_id=provider_job_id, poll_at=now, provider_deadline_at=deadline)
+    change(
+        deps, job, lambda standing: advance(standing, event, deps.now()) if mine(standing, execution) else None,
+        guard,
+    )
+    return "adopted_provider_job"
+
+
+def _lost(deps: Deps, job: Job, execution: Execution, guard: Guarding) -> str:
+    """Nothing was left behind: the call may have gone out, so the outcome is unknown."""
+    evidence.put_lost(deps, job, execution, "lost")
+    signal = Signal(error_class=ErrorClass.OUTCOME_UNKNOWN, route_key=execution.route_key, rule="lease_expired")
+
+    def plan(standing: Job) -> Step | None:
+        if not mine(standing, execution):
+            return None
+        if standing.cancel_requested_at is not None:
+            return cancelled(standing, deps.now())
+        return advance(standing, decision_for(deps, standing, execution, signal).event, deps.now())
+
+    step = change(deps, job, plan, guard)
+    return "outcome_unknown" if step else "overtaken"
+
+
+# --- poll -----------------------------------------------------------------------------------------------------------
+
+def _poll(deps: Deps, job: Job, now: int) -> str:
+    """Ask the provider about its job, once it is time."""
+    overdue = job.provider_deadline_at is not None and job.provider_deadline_at <= now
+    if not overdue and (job.poll_at or 0) > now:
+        return "nothing"
+    execution = job.execution
+    if execution is None or job.provider_job_id is None or deps.providers is None:
+        return "nothing"
+    try:
+        found = deps.providers.for_route(execution.route_key).fetch(job.provider_job_id)
+    except SecretUnavailable:
+        return _poll_later(deps, job, execution, None)
+    outcome = found.outcome
+    if isinstance(outcome, Completed):
+        conclude(deps, job, execution, outcome)
+        return "settled_by_poll"
+    if overdue:
+        return _overdue(deps, job, execution, now)
+    if isinstance(outcome, Refused):
+        return _poll_refused(deps, job, execution, outcome)
+    return _poll_later(deps, job, execution, None)
+
+
+def _overdue(deps: Deps, job: Job, execution: Execution, now: int) -> str:
+    evidence.put_lost(deps, job, execution, "provider_deadline")
+    change(deps, job, lambda standing: advance(
+        standing, ev.Expired(reason=Reason.PROVIDER_DEADLINE_EXCEEDED), now,
+    ) if mine(standing, execution) and may(standing, ev.Expired) else None)
+    return "provider_deadline"
+
+
+def own_failure(refused: Refused) -> bool:
+    """Whether the provider's job failed, or only our question about it did: a job's own failure comes inside a 200."""
+    return refused.signal.http_status is not None and refused.signal.http_status < 300
+
+
+def _poll_refused(deps: Deps, job: Job, execution: Execution, refused: Refused) -> str:
+    if own_failure(refused):
+        conclude(deps, job, execution, refused)
+        return "refused_by_poll"
+    if refused.signal.error_class is ErrorClass.NOT_FOUND:
+        unknown = replace(refused.signal, error_class=ErrorClass.OUTCOME_UNKNOWN, rule="provider_job_not_found")
+        conclude(deps, job, execution, Refused(signal=unknown, provider_job_id=job.provider_job_id))
+        return "provider_job_not_found"
+    return _poll_later(deps, job, execution, refused.signal.retry_after_ms)
+
+
+def _poll_later(deps: Deps, job: Job, execution: Execution, hint_ms: int | None) -> str:
+    if hint_ms is None:
+        conclude(deps, job, execution, Running(provider_job_id=job.provider_job_id or ""))
+        return "still_running"
+    at = deps.now() + max(hint_ms, poll_interval(0))
+    change(deps, job, lambda standing: advance(
+        standing, ev.PollAgain(at=at), deps.now(),
+    ) if mine(standing, execution) else None)
+    return "poll_refused"

@@ -1,0 +1,241 @@
+"""What does an outcome of one execution do to its job?
+
+Whoever learns an outcome comes here: the worker, a poll, a webhook, a takeover. Children first; then one write planned
+over the item as it stands. An outcome of the job's open execution moves it; a paid result of any of its executions
+settles it while it is open; everything else is evidence that changes nothing but the books.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from breakwater.domain import events as ev
+from breakwater.domain.decide import Decision, decide
+from breakwater.domain.job import Execution, Job, Owed
+from breakwater.domain.machine import Step, advance, amend, effect_key, may
+from breakwater.domain.records import Child, execution_of
+from breakwater.domain.results import Accepted, Completed, Outcome, Refused
+from breakwater.domain.signals import Signal
+from breakwater.domain.states import EffectKind, Reason, Status
+from breakwater.domain.timing import HOUR
+from breakwater.ports import AS_READ, Guard
+from breakwater.usecases import evidence
+from breakwater.usecases.change import change
+from breakwater.usecases.deps import Deps
+from breakwater.usecases.routing import close_route, polling
+
+Guarding = Callable[[Job], Guard]
+
+
+def conclude(
+    deps: Deps, job: Job, execution: Execution, outcome: Outcome, guard: Guarding = lambda _: AS_READ,
+    *, in_run: bool = False,
+) -> Step | None:
+    """Make an outcome count. None: it changed nothing that was not already so."""
+    if isinstance(outcome, Completed):
+        return _completed(deps, job, execution, outcome, guard)
+    if isinstance(outcome, Accepted):
+        return _accepted(deps, job, execution, outcome, guard)
+    if isinstance(outcome, Refused):
+        return _refused(deps, job, execution, outcome, guard, in_run=in_run)
+    return change(deps, job, lambda now: _poll_again(deps, now, execution), guard)
+
+
+def mine(job: Job, execution: Execution) -> bool:
+    """Whether the job still waits for this execution."""
+    return job.status is Status.PROCESSING and job.execution is not None and job.execution.id == execution.id
+
+
+def _completed(
+    deps: Deps, job: Job, execution: Execution, outcome: Completed, guard: Guarding,
+) -> Step | None:
+    child = evidence.put_result(deps, job, execution, outcome.result, deps.catalogue.route(execution.route_key))
+    return settle(deps, job, child, guard)
+
+
+def settle(deps: Deps, job: Job, child: Child, guard: Guarding = lambda _: AS_READ) -> Step | None:
+    """Let a stored result settle its job: once, and only while the job is open."""
+    event = evidence.succeeded_by(child)
+    execution = execution_of(child.data["execution"])
+
+    def plan(standing: Job) -> Step | None:
+        if standing.final or not may(standing, ev.Succeeded):
+            return _books(deps, standing, execution, event)
+        _archive_overtaken(deps, standing, execution)
+        return advance(standing, _verdict(deps, standing, event), deps.now())
+
+    return change(deps, job, plan, guard)
+
+
+def _verdict(deps: Deps, job: Job, event: ev.Succeeded) -> ev.Event:
+    """A result after a cancel mark is evidence; a result of the wrong model is no comparable result."""
+    policy = deps.catalogue.policy(job.workflow)
+    if job.cancel_requested_at is not None and may(job, ev.Cancelled):
+        return ev.Cancelled(
+            by=job.cancelled_by or job.owner_key, reason=_cancel_reason(job), execution_id=event.execution_id,
+            usage=event.usage, cost_micros=event.cost_micros,
+        )
+    strays = policy is not None and policy.require_same_served_model and not same_model(
+        event.served_model, job.requested_model,
+    )
+    if strays and may(job, ev.DeadLettered):
+        return ev.DeadLettered(
+            reason=Reason.SERVED_MODEL_MISMATCH, result_ref=event.result_ref, usage=event.usage,
+            cost_micros=event.cost_micros,
+        )
+    return event
+
+
+def same_model(served: str | None, requested: str) -> bool:
+    """Whether the model that answered is the one asked for; a dated snapshot of it is."""
+    if not served:
+        return False
+    bare = requested.rsplit("/", 1)[-1]
+    return served.rsplit("/", 1)[-1] == bare or served.rsplit("/", 1)[-1].startswith(f"{bare}-2")
+
+
+def _cancel_reason(job: Job) -> Reason:
+    return Reason.CANCELLED_BY_USER if job.cancelled_by == job.owner_key else Reason.CANCELLED_BY_OPERATOR
+
+
+def _archive_overtaken(deps: Deps, job: Job, winner: Execution) -> None:
+    """Another execution of this job is open: its record must outlive META."""
+    if job.execution is not None and job.execution.id != winner.id:
+        evidence.put_lost(deps, job, job.execution, "overtaken")
+
+
+def _books(deps: Deps, job: Job, execution: Execution, event: ev.Succeeded) -> Step | None:
+    """A paid result that came too late: its cost is owed to the ledger, once."""
+    if job.result_ref == event.result_ref:
+        return None
+    key = effect_key(EffectKind.USAGE, execution.id)
+    if key in job.owed or evidence.delivered(deps, job, key):
+        return None
+    now = deps.now()
+    return amend(
+        job, now, why="LateResult", owed={**job.owed, key: Owed(next_at=now, ref=execution.id)},
+        cost_micros=job.cost_micros + (event.cost_micros or 0), usage_units=job.usage_units + event.usage.units,
+    )
+
+
+def _accepted(deps: Deps, job: Job, execution: Execution, outcome: Accepted, guard: Guarding) -> Step | None:
+    policy = deps.catalogue.policy(job.workflow)
+
+    def plan(standing: Job) -> Step | None:
+        if not mine(standing, execution):
+            return _orphan(deps, standing, execution, outcome)
+        now = deps.now()
+        poll_at, deadline = polling(policy, deps.catalogue.route(execution.route_key), now)
+        return advance(standing, ev.ProviderAccepted(
+            provider_job_id=outcome.provider_job_id, provider_request_id=outcome.provider_request_id,
+            poll_at=poll_at, provider_deadline_at=deadline,
+        ), now)
+
+    step = change(deps, job, plan, guard)
+    if step is None or step.job.cancel_requested_at is None or step.job.final:
+        return step
+    return change(deps, step.job, lambda standing: cancelled(standing, deps.now())) or step
+
+
+def cancelled(job: Job, now: int) -> Step | None:
+    """Carry out a cancel that was asked for while a worker held the job."""
+    if not may(job, ev.Cancelled) or job.cancel_requested_at is None:
+        return None
+    return advance(job, ev.Cancelled(by=job.cancelled_by or job.owner_key, reason=_cancel_reason(job)), now)
+
+
+def _orphan(deps: Deps, job: Job, execution: Execution, outcome: Accepted) -> Step | None:
+    """The provider took work that nobody waits for any more: keep the evidence.
+
+    An open job may still be settled by it (its webhook or poll finds the job by metadata); a settled one stops it.
+    """
+    evidence.put_late(deps, job, execution, "accepted", provider_job_id=outcome.provider_job_id)
+    key = effect_key(EffectKind.PROVIDER_CANCEL, execution.id)
+    same = job.provider_job_id == outcome.provider_job_id
+    if not job.final or same or key in job.owed or evidence.delivered(deps, job, key):
+        return None
+    now = deps.now()
+    return amend(job, now, why="OrphanFound", owed={
+        **job.owed, key: Owed(next_at=now, ref=outcome.provider_job_id),
+    })
+
+
+def _refused(
+    deps: Deps, job: Job, execution: Execution, outcome: Refused, guard: Guarding, *, in_run: bool,
+) -> Step | None:
+    route = deps.catalogue.route(execution.route_key)
+    child = evidence.put_refusal(deps, job, execution, outcome, route)
+    return _follow(deps, job, execution, child, outcome.signal, guard, in_run=in_run)
+
+
+def adopt_refusal(deps: Deps, job: Job, execution: Execution, child: Child, guard: Guarding) -> Step | None:
+    """Follow an archived refusal whose META write never came."""
+    return _follow(deps, job, execution, child, evidence.signal_of(child), guard, in_run=False)
+
+
+def _follow(
+    deps: Deps, job: Job, execution: Execution, child: Child, signal: Signal, guard: Guarding, *, in_run: bool,
+) -> Step | None:
+    decided: list[Decision] = []
+
+    def plan(standing: Job) -> Step | None:
+        if not mine(standing, execution):
+            return None
+        if standing.cancel_requested_at is not None:
+            return cancelled(standing, deps.now())
+        decision = decision_for(deps, standing, execution, signal, in_run=in_run)
+        decided[:] = [decision]
+        return advance(standing, with_cost(decision.event, child), deps.now())
+
+    step = change(deps, job, plan, guard)
+    if decided and step is not None:
+        close_route(deps, decided[0])
+        deps.log.note(
+            "decided", job_id=job.job_id, execution_id=execution.id, why=decided[0].why, rule=signal.rule,
+            error_class=signal.error_class.value, route_key=signal.route_key, retry_after_ms=signal.retry_after_ms,
+        )
+    return step
+
+
+def decision_for(deps: Deps, job: Job, execution: Execution, signal: Signal, *, in_run: bool = False) -> Decision:
+    """What the policy makes of a signal now; a policy or route that is gone holds the job."""
+    policy, route = deps.catalogue.policy(job.workflow), deps.catalogue.route(execution.route_key)
+    now = deps.now()
+    if policy is None or route is None:
+        return Decision(
+            event=ev.HeldForReview(reason=Reason.POLICY_MISSING, review_expires_at=now + 72 * HOUR, signal=signal),
+            why="the workflow's policy or route is not deployed",
+        )
+    return decide(job, signal, policy, deps.catalogue, route, now, deps.draw(), in_run=in_run)
+
+
+def with_cost(event: ev.Event, child: Child) -> ev.Event:
+    """What a refused execution cost nevertheless, on the events that can carry it."""
+    execution = execution_of(child.data["execution"])
+    usage = evidence.usage_of(execution.usage)
+    if usage is None or not isinstance(event, ev.RetryScheduled | ev.DeadLettered):
+        return event
+    partial = child.sk if child.body is not None or child.blob is not None else None
+    if isinstance(event, ev.DeadLettered):
+        return ev.DeadLettered(
+            reason=event.reason, signal=event.signal, usage=usage, cost_micros=execution.cost_micros,
+            result_ref=event.result_ref or partial,
+        )
+    return ev.RetryScheduled(
+        at=event.at, reason=event.reason, signal=event.signal, possible_duplicate=event.possible_duplicate,
+        lane=event.lane, usage=usage, cost_micros=execution.cost_micros,
+    )
+
+
+def _poll_again(deps: Deps, job: Job, execution: Execution) -> Step | None:
+    if not mine(job, execution):
+        return None
+    now = deps.now()
+    age = now - execution.opened_at
+    return advance(job, ev.PollAgain(at=now + poll_interval(age)), now)
+
+
+def poll_interval(age_ms: int) -> int:
+    """How long to leave a provider alone: a tenth of the age so far, between 10 s and 5 min."""
+    return max(10_000, min(300_000, age_ms // 10))
+

@@ -1,0 +1,123 @@
+"""What does the completion function do with a recorded webhook delivery?
+
+The delivery says which provider job moved; the provider is asked what became of it, and its own metadata says which of
+our executions it was. So an early, late, repeated or reordered delivery all lead to the same question and answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from breakwater.domain.errors import SecretUnavailable
+from breakwater.domain.job import Execution, Job
+from breakwater.domain.records import Delivery, execution_key, execution_of
+from breakwater.domain.results import Completed, Found, Refused
+from breakwater.domain.routes import Route
+from breakwater.domain.signals import ErrorClass
+from breakwater.domain.timing import DAY, nudge_grace
+from breakwater.usecases.complete import own_failure
+from breakwater.usecases.conclude import conclude
+from breakwater.usecases.deps import Deps
+from breakwater.usecases.retention import retained
+
+GIVE_UP_AFTER = 3 * DAY
+
+
+def deliver(deps: Deps, delivery_id: str) -> str:
+    """Work on one delivery until its job knows what it said; says what became of it."""
+    delivery = deps.store.delivery(delivery_id)
+    if delivery is None or delivery.processed_at is not None:
+        return "already_processed"
+    if delivery.provider_job_id is None:
+        return _close(deps, delivery, "no_provider_job")
+    found = _ask(deps, delivery)
+    if found is None:
+        return _postpone(deps, delivery)
+    return _close(deps, delivery, _apply(deps, delivery, found))
+
+
+def _ask(deps: Deps, delivery: Delivery) -> Found | None:
+    """The provider's own word on its job; None when nobody could be asked now."""
+    assert deps.providers is not None and delivery.provider_job_id is not None  # noqa: S101 - checked by the caller
+    unsure = False
+    last: Found | None = None
+    for route in _candidates(deps, delivery.endpoint):
+        try:
+            found = deps.providers.for_route(route.route_key).fetch(delivery.provider_job_id)
+        except SecretUnavailable:
+            unsure = True
+            continue
+        outcome = found.outcome
+        if not isinstance(outcome, Refused) or own_failure(outcome):
+            return found
+        last = found
+        unsure |= outcome.signal.error_class not in (ErrorClass.NOT_FOUND, ErrorClass.CREDENTIAL, ErrorClass.PERMISSION)
+    return None if unsure else last
+
+
+def _candidates(deps: Deps, endpoint: str) -> Iterator[Route]:
+    """One route for each credential whose provider reports to this endpoint."""
+    seen = set()
+    for route in deps.catalogue.routes.values():
+        place = (route.base_url, route.credential)
+        if route.capabilities.webhook == endpoint and place not in seen:
+            seen.add(place)
+            yield route
+
+
+def _apply(deps: Deps, delivery: Delivery, found: Found) -> str:
+    outcome = found.outcome
+    if isinstance(outcome, Refused) and not own_failure(outcome):
+        return "not_found"
+    job_id, execution_id = found.job_id or delivery.job_id, found.execution_id or delivery.execution_id
+    if job_id is None or execution_id is None:
+        return "not_ours"
+    job = deps.store.get(job_id)
+    if job is None or not retained(job, deps.now()):
+        return "job_gone"
+    execution = _execution(deps, job, execution_id)
+    if execution is None:
+        return "not_ours"
+    if not isinstance(outcome, Completed | Refused):
+        return "still_running"
+    if isinstance(outcome, Completed) and outcome.result.provider_job_id is None:
+        outcome = Completed(result=replace(outcome.result, provider_job_id=delivery.provider_job_id))
+    step = conclude(deps, job, execution, outcome)
+    return "already_settled" if step is None else "settled"
+
+
+def _execution(deps: Deps, job: Job, execution_id: str) -> Execution | None:
+    """The execution a provider's metadata names, open or archived; None when it is not this job's."""
+    if not execution_id.startswith(f"{job.job_id}.{job.created_at}."):
+        return None
+    if job.execution is not None and job.execution.id == execution_id:
+        return job.execution
+    child = deps.store.child(job.job_id, execution_key(execution_id))
+    if child is not None:
+        return execution_of(child.data["execution"])
+    generation, attempt = (int(part) for part in execution_id.rsplit(".", 2)[-2:])
+    return Execution(
+        id=execution_id, generation=generation, attempt=attempt, epoch=0, route_key=job.route_key,
+        requested_model=job.requested_model, opened_at=job.created_at,
+    )
+
+
+def _close(deps: Deps, delivery: Delivery, verdict: str) -> str:
+    now = deps.now()
+    deps.store.update_delivery(delivery, replace(delivery, processed_at=now, verdict=verdict, due_at=None))
+    deps.log.note(
+        "delivery_processed", endpoint=delivery.endpoint, webhook_id=delivery.webhook_id, verdict=verdict,
+        event_type=delivery.event_type, delay_ms=now - delivery.received_at,
+    )
+    return verdict
+
+
+def _postpone(deps: Deps, delivery: Delivery) -> str:
+    """Nobody could be asked: the delivery stays due, until it is too old to matter."""
+    now = deps.now()
+    if now - delivery.received_at > GIVE_UP_AFTER:
+        return _close(deps, delivery, "given_up")
+    later = replace(delivery, due_at=now + nudge_grace(delivery.nudges + 1), nudges=delivery.nudges + 1)
+    deps.store.update_delivery(delivery, later)
+    return "postponed"

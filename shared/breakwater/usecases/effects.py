@@ -1,0 +1,149 @@
+"""How is an owed effect delivered? Recorded once, delivered at least once, under one stable id.
+
+For each effect that is due: deliver, put its own record (put if absent), then take its entry out of `owed` in one META
+write for all that went well. A crash in between delivers again under the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from breakwater.domain.errors import Unavailable
+from breakwater.domain.job import Job, Owed
+from breakwater.domain.machine import Step, amend
+from breakwater.domain.records import Child, effect_child_key, execution_key, result_key
+from breakwater.domain.states import EffectKind
+from breakwater.domain.timing import HOUR, SECOND
+from breakwater.usecases.change import change
+from breakwater.usecases.deps import Deps
+from breakwater.usecases.retention import retained
+
+GIVE_UP_TRIES = 30
+_SLOW = HOUR
+Deliver = Callable[[Deps, Job, str, Owed], None]
+
+
+def effects(deps: Deps, job_id: str) -> str:
+    """Deliver what a job owes and is due; says how it went."""
+    job = deps.store.get(job_id)
+    if job is None or not retained(job, deps.now()):
+        return "gone"
+    due = {key: owed for key, owed in job.owed.items() if owed.next_at <= deps.now() and _kind(key) in DELIVER}
+    if not due:
+        return "nothing"
+    postponed: dict[str, Owed | None] = {key: _deliver(deps, job, key, owed) for key, owed in due.items()}
+    change(deps, job, lambda standing: _paid(deps, standing, postponed))
+    return "postponed" if any(postponed.values()) else "delivered"
+
+
+def _kind(key: str) -> EffectKind:
+    return EffectKind(key.partition("#")[0])
+
+
+def _deliver(deps: Deps, job: Job, key: str, owed: Owed) -> Owed | None:
+    """None when delivered (or given up) and recorded; else when to try again."""
+    failure: str | None = None
+    try:
+        DELIVER[_kind(key)](deps, job, key, owed)
+    except Unavailable as error:
+        failure = type(error).__name__
+    if failure is not None and owed.tries + 1 < GIVE_UP_TRIES:
+        deps.log.note("effect_postponed", job_id=job.job_id, effect=key, tries=owed.tries + 1, why=failure)
+        wait = min(_SLOW, (SECOND * 10) << min(owed.tries, 10))
+        return Owed(next_at=deps.now() + wait, tries=owed.tries + 1, ref=owed.ref)
+    record: dict[str, Any] = {"at": deps.now(), "tries": owed.tries + 1, "id": effect_id(job, key)}
+    if failure is not None:
+        record["given_up"] = failure
+        deps.log.note("effect_given_up", job_id=job.job_id, effect=key, why=failure)
+    deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=record), job.ttl)
+    return None
+
+
+def _paid(deps: Deps, standing: Job, postponed: Mapping[str, Owed | None]) -> Step | None:
+    owed = dict(standing.owed)
+    for key, later in postponed.items():
+        if key not in owed:
+            continue
+        if later is None:
+            del owed[key]
+        else:
+            owed[key] = later
+    return amend(standing, deps.now(), why="EffectsDelivered", owed=owed) if owed != standing.owed else None
+
+
+def effect_id(job: Job, key: str) -> str:
+    """The stable id of an effect: the same whenever and however often it is delivered."""
+    return f"{job.job_id}.{job.created_at}.{key.replace('#', '.')}"
+
+
+# --- one function a kind --------------------------------------------------------------------------------------------
+
+def _usage(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
+    """One line in the ledger for one execution, found in its own record."""
+    child = _record_of(deps, job, owed)
+    if child is None:
+        deps.log.note("usage_without_record", job_id=job.job_id, execution_id=owed.ref)
+        return
+    line = usage_line(job, child.data["execution"])
+    period = line["period"]
+    deps.store.count_usage(line, [f"{period}#{job.workflow}", f"{period}"])
+
+
+def _record_of(deps: Deps, job: Job, owed: Owed) -> Child | None:
+    ref = owed.ref or ""
+    return deps.store.child(job.job_id, result_key(ref)) or deps.store.child(job.job_id, execution_key(ref))
+
+
+def usage_line(job: Job, execution: Mapping[str, Any]) -> dict[str, Any]:
+    """What the ledger keeps of an execution: ids, numbers, models; never content."""
+    usage = execution.get("usage") or {}
+    day = datetime.fromtimestamp(execution.get("closed_at", job.updated_at) / 1000, UTC)
+    return {
+        "owner_key": job.owner_key, "workflow": job.workflow, "period": day.strftime("%Y-%m"),
+        "execution_id": execution["id"], "job_id": job.job_id, "at": execution.get("closed_at", job.updated_at),
+        "route_key": execution["route_key"], "requested_model": execution["requested_model"],
+        "served_model": execution.get("served_model") or "", "cost_micros": execution.get("cost_micros") or 0,
+        "usage_units": usage.get("input_tokens", 0) + usage.get("output_tokens", 0) or usage.get("images", 0),
+        "input_tokens": usage.get("input_tokens", 0), "cached_tokens": usage.get("cached_tokens", 0),
+        "output_tokens": usage.get("output_tokens", 0), "reasoning_tokens": usage.get("reasoning_tokens", 0),
+        "outcome": execution.get("outcome", ""), "possible_duplicate": bool(execution.get("possible_duplicate")),
+    }
+
+
+def _dead_letter(deps: Deps, job: Job, key: str, _owed: Owed) -> None:
+    deps.queues.dead_letter(dead_letter_reference(job, effect_id(job, key)))
+
+
+def dead_letter_reference(job: Job, reference_id: str) -> dict[str, Any]:
+    """What a person finds in the queue: references, class, attempts and times; nothing private."""
+    return {
+        "reference_id": reference_id, "job_id": job.job_id, "workflow": job.workflow, "owner_key": job.owner_key,
+        "generation": job.generation, "reason": job.reason.value, "error_class": job.last_error_class,
+        "provider_error_type": job.last_error_type, "http_status": job.http_status, "attempts": job.attempt,
+        "route_key": job.route_key, "created_at": job.created_at, "dead_at": job.completed_at,
+    }
+
+
+def _bus(deps: Deps, job: Job, key: str, _owed: Owed) -> None:
+    if deps.bus is not None:
+        deps.bus.put(effect_id(job, key), f"job.{job.status.value}", bus_detail(job), job.completed_at or deps.now())
+
+
+def bus_detail(job: Job) -> dict[str, Any]:
+    """The event on the team's bus, version 1: ids, status, reason, money; never content."""
+    return {
+        "version": 1, "job_id": job.job_id, "workflow": job.workflow, "owner_key": job.owner_key,
+        "user_ref": job.user_ref, "status": job.status.value, "reason": job.reason.value,
+        "generation": job.generation, "attempts": job.attempt, "requested_model": job.requested_model,
+        "served_model": job.served_model, "cost_micros": job.cost_micros, "usage_units": job.usage_units,
+        "created_at": job.created_at, "completed_at": job.completed_at,
+    }
+
+
+DELIVER: Mapping[EffectKind, Deliver] = {
+    EffectKind.USAGE: _usage,
+    EffectKind.DEAD_LETTER: _dead_letter,
+    EffectKind.BUS_EVENT: _bus,
+}

@@ -1,0 +1,144 @@
+"""What did an execution leave behind, and how is it written and read back?
+
+Children come first: a result child alone suffices to settle, an execution child keeps what a refusal said, a late
+child keeps what a worker learned after it lost its lease. All are put if absent, so whoever is second reads the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from breakwater.domain import events as ev
+from breakwater.domain.job import Execution, Job
+from breakwater.domain.pricing import cost_micros
+from breakwater.domain.records import (
+    Child, effect_child_key, execution_data, execution_key, execution_of, late_key, result_key,
+)
+from breakwater.domain.results import Refused, Result, Usage
+from breakwater.domain.routes import Route
+from breakwater.domain.signals import ErrorClass, LimitDimension, Signal
+from breakwater.usecases.bodies import child_with_body, encode
+from breakwater.usecases.deps import Deps
+
+_USAGE = tuple(Usage.__dataclass_fields__)
+
+
+def usage_data(usage: Usage) -> dict[str, int]:
+    """Usage as plain numbers."""
+    return {name: getattr(usage, name) for name in _USAGE}
+
+
+def usage_of(data: Mapping[str, Any] | None) -> Usage | None:
+    """The reverse of `usage_data`."""
+    return None if data is None else Usage(**{name: int(data[name]) for name in _USAGE if name in data})
+
+
+def result_body(result: Result) -> dict[str, Any]:
+    """The part of a result that the user gets."""
+    return {
+        "text": result.text, "structured": result.structured, "tool_calls": [dict(one) for one in result.tool_calls],
+        "media": [dict(one) for one in result.media], "finish_reason": result.finish_reason,
+    }
+
+
+def closed(execution: Execution, result: Result | None, route: Route | None, now: int, outcome: str) -> Execution:
+    """An execution as it ended, priced by the route table."""
+    cost = cost_of(result, route)
+    return replace(
+        execution, closed_at=now, outcome=outcome,
+        served_model=result.served_model if result else None,
+        usage=usage_data(result.usage) if result else None, cost_micros=cost,
+        provider_request_id=(result.provider_request_id if result else None) or execution.provider_request_id,
+        provider_job_id=(result.provider_job_id if result else None) or execution.provider_job_id,
+    )
+
+
+def cost_of(result: Result | None, route: Route | None) -> int | None:
+    """What a result cost: the route's prices, else what the gateway reports, else unknown."""
+    if result is None:
+        return None
+    if route is not None and route.prices is not None:
+        return cost_micros(result.usage, route.prices)
+    return result.reported_cost_micros
+
+
+def put_result(deps: Deps, job: Job, execution: Execution, result: Result, route: Route | None) -> Child:
+    """Store a paid result; what stands there afterwards, ours or the one that was first."""
+    done = closed(execution, result, route, deps.now(), "completed")
+    data = {
+        "execution": execution_data(done), "finish_reason": result.finish_reason,
+        "evidence": dict(result.evidence), "reported_cost_micros": result.reported_cost_micros or 0,
+    }
+    child = child_with_body(deps, job.job_id, result_key(execution.id), encode(result_body(result)), data)
+    return deps.store.put_child(job.job_id, child, job.ttl)
+
+
+def succeeded_by(child: Child) -> ev.Succeeded:
+    """The event that a result child stands for; the same whoever reads it."""
+    execution = execution_of(child.data["execution"])
+    return ev.Succeeded(
+        execution_id=execution.id, result_ref=child.sk, usage=usage_of(execution.usage) or Usage(),
+        cost_micros=execution.cost_micros, served_model=execution.served_model,
+        finish_reason=str(child.data.get("finish_reason", "stop")),
+        provider_request_id=execution.provider_request_id, provider_job_id=execution.provider_job_id,
+    )
+
+
+def put_refusal(deps: Deps, job: Job, execution: Execution, refused: Refused, route: Route | None) -> Child:
+    """Archive an execution that ended without success, with the partial answer that was paid for."""
+    signal = refused.signal
+    done = replace(
+        closed(execution, refused.partial, route, deps.now(), _outcome(signal)),
+        error_class=signal.error_class.value, error_type=signal.provider_error_type,
+        error_code=signal.provider_error_code, http_status=signal.http_status, rule=signal.rule,
+        retry_after_ms=signal.retry_after_ms,
+        provider_request_id=signal.provider_request_id or execution.provider_request_id,
+        provider_job_id=refused.provider_job_id or execution.provider_job_id,
+    )
+    data: dict[str, Any] = {"execution": execution_data(done)}
+    if signal.limit_dimension is not None:
+        data["limit_dimension"] = signal.limit_dimension.value
+    sk = execution_key(execution.id)
+    if refused.partial is None:
+        return deps.store.put_child(job.job_id, Child(sk=sk, data=data), job.ttl)
+    body = encode(result_body(refused.partial))
+    return deps.store.put_child(job.job_id, child_with_body(deps, job.job_id, sk, body, data), job.ttl)
+
+
+def _outcome(signal: Signal) -> str:
+    return "unknown" if signal.error_class is ErrorClass.OUTCOME_UNKNOWN else "refused"
+
+
+def put_lost(deps: Deps, job: Job, execution: Execution, outcome: str) -> Child:
+    """Archive an execution whose worker is gone, or that another one overtook."""
+    done = replace(execution, closed_at=deps.now(), outcome=outcome)
+    child = Child(sk=execution_key(execution.id), data={"execution": execution_data(done)})
+    return deps.store.put_child(job.job_id, child, job.ttl)
+
+
+def signal_of(child: Child) -> Signal:
+    """The signal that an archived execution stands for, without its waiting hint's age."""
+    execution = execution_of(child.data["execution"])
+    dimension = child.data.get("limit_dimension")
+    return Signal(
+        error_class=ErrorClass(execution.error_class or ErrorClass.OUTCOME_UNKNOWN),
+        http_status=execution.http_status, provider_error_type=execution.error_type,
+        provider_error_code=execution.error_code, retry_after_ms=execution.retry_after_ms,
+        limit_dimension=LimitDimension(dimension) if dimension else None, route_key=execution.route_key,
+        provider_request_id=execution.provider_request_id, rule=execution.rule or "unknown",
+    )
+
+
+def put_late(deps: Deps, job: Job, execution: Execution, what: str, **facts: Any) -> None:
+    """Append what a worker learned after it lost its lease; never thrown away, never overwriting."""
+    known = {name: value for name, value in facts.items() if value is not None}
+    data = {"execution_id": execution.id, "seen_at": deps.now(), **known}
+    deps.store.put_child(job.job_id, Child(sk=late_key(execution.id, what), data=data), job.ttl)
+
+
+def delivered(deps: Deps, job: Job, key: str) -> bool:
+    """Whether an effect has its own record already."""
+    return deps.store.child(job.job_id, effect_child_key(key)) is not None

@@ -1,0 +1,87 @@
+"""What happens to a verified webhook? It is recorded with a `due_at`, then nudged.
+
+The record is the truth: a crash between the two leaves a due delivery that the sweep nudges again, and a repeated
+delivery whose record is not processed yet is nudged again too. So neither can be lost without the other being repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from breakwater.domain.errors import QueueUnavailable
+from breakwater.domain.obligations import Nudge, Queue
+from breakwater.domain.records import Delivery
+from breakwater.domain.timing import DAY, NUDGE_GRACE
+from breakwater.ports import Clock, JobStore, Log, Queues
+
+KEEP_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeDeps:
+    """What the intake function needs; less than the other use cases, to start lean."""
+
+    store: JobStore
+    queues: Queues
+    clock: Clock
+    log: Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a delivery says, as its endpoint's description reads it."""
+
+    event_type: str
+    provider_job_id: str | None = None
+    job_id: str | None = None
+    execution_id: str | None = None
+    outcome: str | None = None
+
+
+def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: Facts) -> str:
+    """Record and nudge one verified delivery: `recorded`, `repeated` or `conflicting` (same id, another body).
+
+    Raises `StoreUnavailable` when it could not be recorded; the sender then delivers again.
+    """
+    now = deps.clock.now()
+    delivery = Delivery(
+        endpoint=endpoint, webhook_id=webhook_id, event_type=facts.event_type[:80],
+        body_sha=hashlib.sha256(body).hexdigest(), received_at=now, provider_job_id=facts.provider_job_id,
+        job_id=facts.job_id, execution_id=facts.execution_id, outcome=facts.outcome, due_at=now + NUDGE_GRACE,
+        ttl=(now + KEEP_DAYS * DAY) // 1000,
+    )
+    standing = deps.store.record_delivery(delivery)
+    verdict = _verdict(delivery, standing)
+    if verdict == "conflicting":
+        _keep_evidence(deps, delivery)
+    if (standing or delivery).processed_at is None:
+        _nudge(deps, delivery, now)
+    deps.log.note(
+        "delivery_taken", endpoint=endpoint, webhook_id=webhook_id, event_type=delivery.event_type,
+        job_id=facts.job_id, verdict=verdict,
+    )
+    return verdict
+
+
+def _verdict(delivery: Delivery, standing: Delivery | None) -> str:
+    if standing is None:
+        return "recorded"
+    return "repeated" if standing.body_sha == delivery.body_sha else "conflicting"
+
+
+def _keep_evidence(deps: IntakeDeps, delivery: Delivery) -> None:
+    """Another body under a known id: kept under a name of its own, never worked on."""
+    kept = Delivery(
+        endpoint=delivery.endpoint, webhook_id=f"{delivery.webhook_id}#{delivery.body_sha[:16]}",
+        event_type=delivery.event_type, body_sha=delivery.body_sha, received_at=delivery.received_at,
+        processed_at=delivery.received_at, verdict="conflicting", ttl=delivery.ttl,
+    )
+    deps.store.record_delivery(kept)
+
+
+def _nudge(deps: IntakeDeps, delivery: Delivery, now: int) -> None:
+    try:
+        deps.queues.nudge("delivery", delivery.id, [Nudge(Queue.COMPLETION, now)], delivery.endpoint, now)
+    except QueueUnavailable:
+        deps.log.note("nudge_lost", delivery=delivery.id, queues=[Queue.COMPLETION.value])
