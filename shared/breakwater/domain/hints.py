@@ -62,7 +62,10 @@ def retry_after_ms(value: str, now_ms: int, date: str | None = None) -> int | No
 def exhausted_limits(headers: Mapping[str, str], now_ms: int) -> tuple[ExhaustedLimit, ...]:
     """The limits of which the headers (lower-case names) say that nothing remains."""
     return tuple(
-        ExhaustedLimit(dimension=_dimension(match["after"] or match["before"] or ""), resets_at=_reset_at(name, headers, now_ms))
+        ExhaustedLimit(
+            dimension=_dimension(match["after"] or match["before"] or ""),
+            resets_at=_reset_at(name, headers, now_ms),
+        )
         for name, value in headers.items()
         if (match := _LIMIT_HEADER.fullmatch(name)) and _NOTHING_LEFT.fullmatch(value.strip(" \t"))
     )

@@ -65,6 +65,8 @@ _RESPONSE_STATUS = {
     "completed": End.COMPLETED,
 }
 
+_SILENT_BLOCKS = ("text", "thinking", "redacted_thinking")  # say nothing unless they carry text
+
 
 def finish_reason(word: Any) -> str:
     """A provider's finish word as `stop`, `tool_calls`, `length`, `content_filter` or `error`; no word is a stop."""
@@ -130,7 +132,7 @@ def _chat(body: Mapping[str, Any]) -> Ending:
 
 def _anthropic(body: Mapping[str, Any]) -> Ending:
     blocks = objects(body.get("content"))
-    said = any(block.get("text") or block.get("type") not in {"text", "thinking", "redacted_thinking"} for block in blocks)
+    said = any(block.get("text") or block.get("type") not in _SILENT_BLOCKS for block in blocks)
     return _by_word(body.get("stop_reason"), said=said)
 
 

@@ -14,7 +14,7 @@ from breakwater.domain.rules.endings import End, Ending, ending_of, first
 
 _FIELDS = ("data:", "event:", "id:", "retry:", ":")
 _DONE = "[DONE]"
-_ERROR_TYPES = frozenset({"error", "response.error"})
+_ERROR_TYPES = ("error", "response.error")
 _COMPLETED = Ending(End.COMPLETED)
 
 
@@ -46,19 +46,27 @@ def event_ending(event: Any) -> Ending | None:
 
 
 def _chunk_ending(event: Mapping[str, Any]) -> Ending | None:
-    """Chunks carry a finish word once, in the last one that has content; only then do they end anything."""
     if isinstance(event.get("response"), Mapping):
         ending = ending_of(event)
         return None if ending.end in {End.RUNNING, End.NONE} else ending
-    choice, candidate, delta = first(event.get("choices")), first(event.get("candidates")), event.get("delta")
+    choice, candidate = first(event.get("choices")), first(event.get("candidates"))
     if choice.get("error"):
         return Ending(End.ERROR)
-    word = choice.get("finish_reason") or candidate.get("finishReason")
-    word = word or (delta.get("stop_reason") if isinstance(delta, Mapping) else None)
-    if not isinstance(word, str):
-        return ending_of(event) if "promptFeedback" in event and not candidate else None
-    ending = ending_of({"stop_reason": word, "content": [{"text": word}]})
-    return ending
+    if "promptFeedback" in event and not candidate:
+        return ending_of(event)
+    return _by_finish_word(choice.get("finish_reason") or candidate.get("finishReason")) or _by_delta(event)
+
+
+def _by_finish_word(word: Any) -> Ending | None:
+    """The last chunk carries a finish word; its content came in the chunks before."""
+    return ending_of({"stop_reason": word, "content": [{"text": word}]}) if isinstance(word, str) else None
+
+
+def _by_delta(event: Mapping[str, Any]) -> Ending | None:
+    """Anthropic's `stop_reason` comes before `message_stop`: only one that is no success ends the stream."""
+    delta = event.get("delta")
+    ending = _by_finish_word(delta.get("stop_reason")) if isinstance(delta, Mapping) else None
+    return None if ending is None or _is_success(ending) else ending
 
 
 def _events(text: str) -> Iterator[Any]:
