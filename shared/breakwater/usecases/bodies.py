@@ -23,7 +23,7 @@ def child_with_body(deps: Deps, job_id: str, sk: str, body: bytes, data: Mapping
     """A child that carries `body` inline, or a pointer after the body was stored; storing comes first."""
     if len(body) <= INLINE_BYTES:
         return Child(sk=sk, data=data, body=body.decode())
-    key = f"payload/{job_id}/{sk.replace('#', '/')}-{input_sha(body)[:16]}.json"
+    key = f"payloads/{job_id}/{sk.replace('#', '/')}-{input_sha(body)[:16]}.json"
     return Child(sk=sk, data=data, blob=deps.payloads.put(key, body))
 
 

@@ -59,9 +59,12 @@ def _ask(deps: Deps, delivery: Delivery) -> Found | None:
 def _candidates(deps: Deps, endpoint: str) -> Iterator[Route]:
     """One route for each credential whose provider reports to this endpoint."""
     seen = set()
-    for route in deps.catalogue.routes.values():
+    for key in deps.catalogue.route_keys():
+        route = deps.catalogue.route(key)
+        if route is None or route.capabilities.webhook != endpoint:
+            continue
         place = (route.base_url, route.credential)
-        if route.capabilities.webhook == endpoint and place not in seen:
+        if place not in seen:
             seen.add(place)
             yield route
 

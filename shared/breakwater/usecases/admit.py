@@ -1,0 +1,168 @@
+"""How does an intent become a job? Once, whoever asks how often.
+
+The id is derived from (owner, user_ref, workflow, key); the input child is put first, then META under the condition
+that nothing stands there. What stands there already is compared by fingerprint before anything else is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from breakwater.domain import identity
+from breakwater.domain.errors import InvalidRequest, KeyReused, NotAuthorised, StaleVersion
+from breakwater.domain.job import Job
+from breakwater.domain.machine import Step
+from breakwater.domain.obligations import Nudge, lane_queue, schedule
+from breakwater.domain.policy import Policy
+from breakwater.domain.pricing import estimate
+from breakwater.domain.records import input_key
+from breakwater.domain.request import JobRequest
+from breakwater.domain.routes import Route
+from breakwater.domain.states import PRIORITY_RANK, Lane, Status
+from breakwater.domain.timing import DAY, SECOND
+from breakwater.ports import Committed
+from breakwater.usecases.bodies import child_with_body, encode
+from breakwater.usecases.change import landed, send
+from breakwater.usecases.deps import Deps
+
+_RENUDGE_AFTER = 10 * SECOND
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who asks: the owner behind an API key, and what the key may do."""
+
+    owner_key: str
+    key_id: str
+    scopes: frozenset[str]
+
+    def need(self, scope: str) -> None:
+        """Raise `NotAuthorised` unless the key carries the scope."""
+        if scope not in self.scopes and "operate" not in self.scopes:
+            raise NotAuthorised(field="Authorization", rule="scope", fix=f"use a key with the scope `{scope}`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The job behind the intent; `replayed` when it was there before."""
+
+    job: Job
+    policy: Policy
+    replayed: bool
+
+
+def admit(
+    deps: Deps, principal: Principal, request: JobRequest, key: str | None, request_id: str | None,
+    *, interactive: bool = False,
+) -> Admitted:
+    """Store the intent and nudge a worker, or find the job that stands for it already.
+
+    Raises `InvalidRequest`, `NotAuthorised`, `KeyReused` (same key, other payload) before anything is stored, and
+    `StoreUnavailable` when nothing could be stored; an error before a job exists binds no key.
+    """
+    principal.need("submit")
+    policy, route = _place(deps, request)
+    now = deps.now()
+    payload = request.input.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    job = _new_job(deps, principal, request, key, request_id, policy, route, payload, now, interactive=interactive)
+    for _ in range(_TRIES):
+        _store_input(deps, job, payload)
+        planned, nudges = schedule(None, job, now)
+        answer = deps.store.create(planned, now)
+        if isinstance(answer, Committed):
+            landed(deps, Step(None, answer.job, "Admitted", nudges))
+            return Admitted(job=answer.job, policy=policy, replayed=answer.job.rev != 1)
+        if answer.current is not None:
+            return _known(deps, answer.current, job, policy, now)
+    raise StaleVersion(job=job.job_id)
+
+
+def _place(deps: Deps, request: JobRequest) -> tuple[Policy, Route]:
+    policy = deps.catalogue.policy(request.workflow)
+    if policy is None:
+        raise InvalidRequest(
+            "There is no workflow of this name.", field="workflow", rule="known_workflow",
+            fix="use one of: " + ", ".join(deps.catalogue.workflows()),
+        )
+    route = deps.catalogue.route(policy.route)
+    if route is None:
+        raise InvalidRequest(
+            "The workflow has no route.", field="workflow", rule="route", fix="deploy the route its policy names",
+        )
+    media = bool(route.capabilities.media)
+    if media != (request.input.prompt is not None):
+        raise InvalidRequest(
+            "The input does not fit the workflow.", field="input", rule="input_shape",
+            fix="send `input.prompt` to a media workflow" if media else "send `input.messages` to this workflow",
+        )
+    return policy, route
+
+
+def _new_job(
+    deps: Deps, principal: Principal, request: JobRequest, key: str | None, request_id: str | None,
+    policy: Policy, route: Route, payload: Mapping[str, Any], now: int, *, interactive: bool,
+) -> Job:
+    lane = policy.start_lane(interactive=interactive)
+    used = key or _derived(policy, principal, request, payload, now)
+    print_ = {"input": payload, "target": request.side_effect_target, "stream": request.stream}
+    budget = policy.lane(lane)
+    deadline = now + policy.deadline_ms if lane is Lane.INTERACTIVE_ADMISSION else None
+    return Job(
+        job_id=identity.job_id(principal.owner_key, request.user_ref, request.workflow, used),
+        owner_key=principal.owner_key, user_ref=request.user_ref, workflow=request.workflow, idempotency_key=used,
+        key_given=key is not None, fingerprint=identity.fingerprint(print_), created_at=now, round_started_at=now,
+        input_ref=input_key(now, identity.input_sha(encode(payload))), request_id=request_id, lane=lane,
+        priority=_priority(policy, request), side_effects=policy.side_effects, callback_url=request.callback_url,
+        stream=request.stream, max_attempts=policy.total_attempts(lane), ready_at=now,
+        expires_at=now + budget.max_queue_age_ms, deadline_at=deadline, updated_at=now, route_key=route.route_key,
+        requested_model=route.model, estimated_cost=_estimate(payload, route, policy),
+        ttl=(now + policy.retention_days * DAY) // 1000,
+    )
+
+
+def _estimate(payload: Mapping[str, Any], route: Route, policy: Policy) -> int | None:
+    return estimate(payload, route.prices, policy.output_contract.max_output_tokens)
+
+
+def _derived(
+    policy: Policy, principal: Principal, request: JobRequest, payload: Mapping[str, Any], now: int,
+) -> str:
+    lane = policy.lanes.background_retry
+    if lane is not None and lane.require_idempotency_key:
+        raise InvalidRequest(
+            "This workflow needs an idempotency key.", field="Idempotency-Key", rule="required",
+            fix="send the header `Idempotency-Key` with one value per business intent, for example a UUID",
+        )
+    return identity.derived_key(
+        owner=principal.owner_key, user_ref=request.user_ref, workflow=request.workflow, payload=payload,
+        target=request.side_effect_target, window_ms=policy.dedupe_window_ms, now=now,
+    )
+
+
+def _priority(policy: Policy, request: JobRequest) -> Any:
+    """The policy's priority; a request may only lower it."""
+    wanted = request.priority
+    if wanted is None or PRIORITY_RANK[wanted] >= PRIORITY_RANK[policy.priority]:
+        return policy.priority
+    return wanted
+
+
+def _store_input(deps: Deps, job: Job, payload: Mapping[str, Any]) -> None:
+    child = child_with_body(deps, job.job_id, job.input_ref, encode(payload), {})
+    deps.store.put_child(job.job_id, child, job.ttl)
+
+
+def _known(deps: Deps, standing: Job, wanted: Job, policy: Policy, now: int) -> Admitted:
+    """The intent was here before: the payload is compared first, then the standing job is the answer."""
+    if standing.fingerprint != wanted.fingerprint:
+        raise KeyReused(
+            field="Idempotency-Key", rule="same_payload",
+            fix="send the original payload with this key, or a new key for the new payload", job=standing.job_id,
+        )
+    stale = standing.nudged_at is not None and now - standing.nudged_at > _RENUDGE_AFTER
+    if standing.status is Status.PENDING and not standing.in_review and stale and standing.ready_at <= now:
+        send(deps, Step(standing, standing, "Renudged", (Nudge(lane_queue(standing.lane), now),)))
+    return Admitted(job=standing, policy=policy, replayed=True)

@@ -1,0 +1,104 @@
+"""How is nothing ever forgotten? Every minute: find what is due, move `due_at` forward, then nudge. Nothing else.
+
+One recovery path for every crash point. Each shard of the index is read from both ends, oldest and newest, so that a
+flood of old work can't hide what has just become due; the run is bounded in items and time, and since each item moves
+forward before it is nudged, the next run goes on where this one stopped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from breakwater.domain.errors import Unavailable
+from breakwater.domain.job import Job
+from breakwater.domain.obligations import Queue, obligations, swept
+from breakwater.domain.timing import MINUTE, SECOND, nudge_grace
+from breakwater.ports import Committed, DueItem
+from breakwater.usecases.deps import Deps
+
+SHARDS = 8
+PAGE = 50
+MOST_ITEMS = 2_000
+_RESERVE = 5 * SECOND
+
+
+def sweep(deps: Deps, remaining_ms: Callable[[], int], most: int = MOST_ITEMS) -> Counter[str]:
+    """One run: what was repaired, by kind. Bounded by `most` items and the function's remaining time."""
+    told: Counter[str] = Counter()
+    for item in _due(deps, most):
+        if remaining_ms() < _RESERVE:
+            told["out_of_time"] += 1
+            break
+        try:
+            told[_one(deps, item)] += 1
+        except Unavailable:
+            told["unavailable"] += 1
+    deps.log.note("swept", **told)
+    return told
+
+
+def _due(deps: Deps, most: int) -> Iterator[DueItem]:
+    """Due items, a page a shard in turn, until all shards are empty or `most` is reached.
+
+    The first shard changes with the minute, so that none is always last.
+    """
+    now = deps.now()
+    first = now // MINUTE % SHARDS
+    cursors: dict[int, Mapping[str, Any] | None] = {(first + n) % SHARDS: None for n in range(SHARDS)}
+    count = 0
+    while cursors and count < most:
+        for shard in list(cursors):
+            page, cursor = deps.store.due(shard, now, PAGE, cursors[shard])
+            yield from page
+            count += len(page)
+            if cursor is None:
+                del cursors[shard]
+            else:
+                cursors[shard] = cursor
+
+
+def _one(deps: Deps, item: DueItem) -> str:
+    if item.kind == "job":
+        return _job(deps, item)
+    if item.kind == "delivery":
+        return _delivery(deps, item)
+    return "unknown_kind"
+
+
+def _job(deps: Deps, item: DueItem) -> str:
+    """The index lags: META is read again, and the move is conditional on what was read."""
+    job = deps.store.get(item.id)
+    now = deps.now()
+    if job is None or job.due_at is None or job.due_at > now:
+        return "moved_meanwhile"
+    moved, nudges = swept(job, now)
+    answer = deps.store.commit(job, moved)
+    if not isinstance(answer, Committed):
+        return "moved_meanwhile"
+    if not nudges:
+        return "corrected"
+    deps.log.step("Swept", job, answer.job, why=_why(job, now))
+    deps.queues.nudge("job", job.job_id, nudges, job.owner_key, now)
+    return f"nudged_{nudges[0].queue.value}"
+
+
+def _why(job: Job, now: int) -> str:
+    """Which kind of obligation was met late."""
+    kinds = [one.kind.value for one in obligations(job) if one.at <= now]
+    return kinds[0] if kinds else "none"
+
+
+def _delivery(deps: Deps, item: DueItem) -> str:
+    delivery = deps.store.delivery(item.id)
+    now = deps.now()
+    if delivery is None or delivery.due_at is None or delivery.due_at > now:
+        return "moved_meanwhile"
+    later = replace(delivery, due_at=now + nudge_grace(delivery.nudges + 1), nudges=delivery.nudges + 1)
+    if not deps.store.update_delivery(delivery, later):
+        return "moved_meanwhile"
+    deps.queues.nudge_all(Queue.COMPLETION, [("delivery", delivery.id, delivery.endpoint)])
+    return "nudged_delivery"
+
