@@ -128,12 +128,14 @@ def _fell_back(job: Job, event: ev.FellBack, now: int) -> Job:
         **_AT_REST, **_seen(event.signal), ready_at=max(event.at, now), reason=Reason.FELL_BACK,
         route_key=event.route_key, fallback_allowed=event.fallback, fallback_reason=event.reason.value,
         contract_version=event.contract_version, fallbacks=job.fallbacks + 1,
+        attempts_before_route=job.attempt,
     )
 
 
 def _replayed(job: Job, event: ev.Replayed, now: int) -> Job:
     return _again(job, event, now).with_(
         generation=job.generation + 1, attempt=0, max_attempts=event.max_attempts, waits=0, polls=0, fallbacks=0,
+        attempts_before_route=0,
         round_started_at=now, reason=Reason.REPLAYED, result_ref=None, completed_at=None, deadline_at=None,
         partial_output_committed=False,
     )

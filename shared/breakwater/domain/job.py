@@ -95,6 +95,7 @@ class Job:
     waits: int = 0  # waiting is free, and counted apart
     polls: int = 0
     fallbacks: int = 0
+    attempts_before_route: int = 0  # spent when the present route was chosen: a fallback has its own small budget
     manual_retries: int = 0
     round_started_at: int = 0  # the generation's birth: queue age counts from here
     ready_at: int = 0
