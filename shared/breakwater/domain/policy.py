@@ -51,14 +51,6 @@ class QualityTier(StrEnum):
 QUALITY_RANK = {QualityTier.ECONOMY: 0, QualityTier.STANDARD: 1, QualityTier.PREMIUM: 2}
 
 
-class Approval(StrEnum):
-    """When a person must agree first."""
-
-    NEVER = "never"
-    FALLBACK = "fallback"  # before each change of route
-    START = "start"  # before the first call, and before each change of route
-
-
 class Fallback(Model):
     """An approved other route: referred to by name, with who approved it and when."""
 
@@ -139,7 +131,8 @@ class Policy(Model):
     serve_latest: StrictBool = False
     require_same_served_model: StrictBool = False
     manual_retries: Count = 1
-    requires_approval: Approval = Approval.NEVER
+    requires_approval: StrictBool = False  # a person agrees before the first call
+    fallback_needs_approval: StrictBool = False  # a person agrees before each change of route
     data_boundary: DataBoundary = DataBoundary()
     quality_tier: QualityTier | None = None  # the least that will do
     cost_cap_micros: Positive | None = None  # per attempt

@@ -87,7 +87,7 @@ class Route(Model):
     data_boundary: str | None = None
     procurement: str | None = None
     observability: Observability = Observability()
-    prices: RoutePrices = RoutePrices()
+    prices: RoutePrices | None = None
     limits: RouteLimits = RouteLimits()
     timeout_ms: Annotated[int, Field(strict=True, ge=1_000, le=600_000)] = 30_000
     catalogue: CatalogueEntry
