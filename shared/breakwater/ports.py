@@ -119,10 +119,10 @@ class JobStore(Protocol):
         """Children whose key starts with `prefix`, in key order."""
         ...
 
-    def due(self, shard: int, until: int, limit: int, cursor: Mapping[str, Any] | None = None) -> tuple[
-        list[DueItem], Mapping[str, Any] | None
-    ]:
-        """Due items of one shard, earliest first, and where to go on."""
+    def due(
+        self, shard: int, until: int, limit: int, cursor: Mapping[str, Any] | None = None, *, newest: bool = False,
+    ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
+        """Due items of one shard, earliest (or latest) first, and where to go on."""
         ...
 
     def by_owner(self, owner_key: str, limit: int, cursor: str | None) -> tuple[list[str], str | None]:

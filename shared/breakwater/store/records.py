@@ -24,13 +24,13 @@ class RecordTable:
         self._client, self._table = client, table
 
     def due(
-        self, shard: int, until: int, limit: int, cursor: Mapping[str, Any] | None = None,
+        self, shard: int, until: int, limit: int, cursor: Mapping[str, Any] | None = None, *, newest: bool = False,
     ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
-        """Due items of one shard, earliest first; the index is read eventually."""
+        """Due items of one shard, earliest (or latest) first; the index is read eventually."""
         more = {"ExclusiveStartKey": cursor} if cursor else {}
         with answered():
             page = self._client.query(
-                TableName=self._table, IndexName="due", Limit=limit,
+                TableName=self._table, IndexName="due", Limit=limit, ScanIndexForward=not newest,
                 KeyConditionExpression="due_shard = :shard AND due_at <= :until",
                 ExpressionAttributeValues=to_wire({":shard": f"due#{shard}", ":until": until}), **more,
             )

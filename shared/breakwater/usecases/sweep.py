@@ -41,23 +41,27 @@ def sweep(deps: Deps, remaining_ms: Callable[[], int], most: int = MOST_ITEMS) -
 
 
 def _due(deps: Deps, most: int) -> Iterator[DueItem]:
-    """Due items, a page a shard in turn, until all shards are empty or `most` is reached.
+    """Due items, a page a shard in turn, until all shards are read or `most` is reached.
 
-    The first shard changes with the minute, so that none is always last.
+    The first shard changes with the minute, so that none is always last. A shard that holds more than a page is read
+    from its newest end as well.
     """
     now = deps.now()
     first = now // MINUTE % SHARDS
-    cursors: dict[int, Mapping[str, Any] | None] = {(first + n) % SHARDS: None for n in range(SHARDS)}
+    ends: dict[tuple[int, bool], Mapping[str, Any] | None] = {((first + n) % SHARDS, False): None for n in range(SHARDS)}
     count = 0
-    while cursors and count < most:
-        for shard in list(cursors):
-            page, cursor = deps.store.due(shard, now, PAGE, cursors[shard])
+    while ends and count < most:
+        for shard, newest in list(ends):
+            started = ends[shard, newest] is not None or newest
+            page, cursor = deps.store.due(shard, now, PAGE, ends[shard, newest], newest=newest)
             yield from page
             count += len(page)
             if cursor is None:
-                del cursors[shard]
-            else:
-                cursors[shard] = cursor
+                del ends[shard, newest]
+                continue
+            ends[shard, newest] = cursor
+            if not started:
+                ends[shard, True] = None
 
 
 def _one(deps: Deps, item: DueItem) -> str:
