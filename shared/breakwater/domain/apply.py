@@ -129,6 +129,7 @@ def _fell_back(job: Job, event: ev.FellBack, now: int) -> Job:
         route_key=event.route_key, fallback_allowed=event.fallback, fallback_reason=event.reason.value,
         contract_version=event.contract_version, fallbacks=job.fallbacks + 1,
         attempts_before_route=job.attempt,
+        possible_duplicate=job.possible_duplicate or event.possible_duplicate,
     )
 
 

@@ -131,6 +131,7 @@ class FellBack:
     clauses: Mapping[str, bool | None]
     signal: Signal | None = None
     at: int = 0
+    possible_duplicate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
