@@ -1,9 +1,8 @@
 """What does this provider answer mean?
 
 `classify` reads a reply into facts and takes the first row that matches: `FIRST`, the provider's own rows, then the
-defaults, whose last row is unknown. It is total and never keeps a provider's message.
-
-Docs of the provider behind a gateway apply to what the gateway passes on, so its chain holds all of them.
+defaults, whose last row is unknown. It is total and never keeps a provider's message. A gateway passes on what the
+provider behind it said, so its chain holds the rows of all of them beneath its own.
 """
 
 from __future__ import annotations
@@ -39,11 +38,8 @@ _DAILY = {
 }
 _SAID = (
     ("output tokens per", LimitDimension.OUTPUT_TOKENS),
-    ("output_tokens", LimitDimension.OUTPUT_TOKENS),
-    ("tokens per day", LimitDimension.DAILY_TOKENS),
-    ("requests per day", LimitDimension.DAILY_REQUESTS),
-    ("tokens per min", LimitDimension.INPUT_TOKENS),
-    ("requests per min", LimitDimension.REQUESTS),
+    ("tokens per", LimitDimension.INPUT_TOKENS),
+    ("requests per", LimitDimension.REQUESTS),
     ("concurrent", LimitDimension.CONCURRENCY),
 )
 """Where a limit is named in a message only. It describes; nothing is decided by it."""
@@ -112,6 +108,11 @@ def _dimension(facts: Facts, row: Row, reply: Reply) -> LimitDimension | None:
         return None
     if facts.quotas:
         return _of_quotas(facts.quotas)
+    counted = _counted(facts, reply)
+    return _DAILY.get(counted, counted) if counted and "per day" in facts.text else counted
+
+
+def _counted(facts: Facts, reply: Reply) -> LimitDimension | None:
     named = next((item for item in LimitDimension if item.value in facts.words), None)
     if named or "tokens" in facts.words:
         return named or LimitDimension.INPUT_TOKENS

@@ -12,10 +12,11 @@ from enum import StrEnum
 from typing import Literal
 
 from breakwater.domain.policy import QUALITY_RANK, Policy
-from breakwater.domain.routes import Route, RoutePrices
+from breakwater.domain.pricing import Prices, cost_micros
+from breakwater.domain.results import Usage
+from breakwater.domain.routes import Route
 
 Clauses = dict[str, bool | None]
-_PER_MILLION = 1_000_000
 
 
 class Verdict(StrEnum):
@@ -129,19 +130,12 @@ def _quality(policy: Policy, route: Route) -> bool | None:
     return QUALITY_RANK[route.quality_tier] >= QUALITY_RANK[policy.quality_tier]
 
 
-def estimate_micros(prices: RoutePrices | None, needs: Needs) -> int | None:
+def estimate_micros(prices: Prices | None, needs: Needs) -> int | None:
     """The most one call can cost, rounded up; None where a price is not known."""
     if prices is None:
         return None
-    parts = ((prices.input, needs.input_tokens), (prices.output, needs.output_tokens))
-    total = 0
-    for price, tokens in parts:
-        if tokens and price is None:
-            return None
-        total += (price or 0) * tokens
-    if needs.images and prices.image is None:
-        return None
-    return -(-total // _PER_MILLION) + (prices.image or 0) * needs.images
+    usage = Usage(input_tokens=needs.input_tokens, output_tokens=needs.output_tokens, images=needs.images)
+    return cost_micros(usage, prices)
 
 
 def _cost(policy: Policy, route_from: Route, route_to: Route, needs: Needs) -> bool | None:

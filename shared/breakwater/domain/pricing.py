@@ -16,7 +16,7 @@ from breakwater.domain.results import Usage
 _MILLION = 1_000_000
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_IMAGE = 1_000  # of an image in the input: a middle size of the providers' own tables
-_TOKENS_PER_MESSAGE = 4  # role and separators
+_CONTENT_KEYS = ("messages", "instructions", "prompt", "json_schema", "tools")
 _IMAGE_TYPES = ("image", "image_url", "input_image")
 
 
@@ -72,23 +72,15 @@ def estimate_tokens(payload: Mapping[str, Any]) -> int:
     Counted in UTF-8 bytes, which is the same for English text and errs less for scripts whose characters are tokens
     of their own. Good to about 20 %, which is enough to reserve a rate and to refuse what a budget can't bear.
     """
-    texts, images, messages = _content(payload)
-    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-    return -(-size // _BYTES_PER_TOKEN) + images * _TOKENS_PER_IMAGE + messages * _TOKENS_PER_MESSAGE
+    leaves = [leaf for key in _CONTENT_KEYS if payload.get(key) for leaf in _leaves(payload[key])]
+    size = sum(len(leaf.encode("utf-8", "surrogatepass")) for leaf in leaves if leaf is not None)
+    return -(-size // _BYTES_PER_TOKEN) + leaves.count(None) * _TOKENS_PER_IMAGE
 
 
 def _images(payload: Mapping[str, Any]) -> int:
     """How many images are asked for: only media calls carry a `prompt`."""
     count = payload.get("n", 1)
     return (count if isinstance(count, int) and count > 0 else 1) if "prompt" in payload else 0
-
-
-def _content(payload: Mapping[str, Any]) -> tuple[list[str], int, int]:
-    messages = payload.get("messages")
-    messages = messages if isinstance(messages, list) else []
-    beside = [payload[key] for key in ("instructions", "prompt", "json_schema", "tools") if payload.get(key)]
-    leaves = [leaf for value in (*messages, *beside) for leaf in _leaves(value)]
-    return [leaf for leaf in leaves if leaf is not None], leaves.count(None), len(messages)
 
 
 def _leaves(value: Any) -> Iterator[str | None]:

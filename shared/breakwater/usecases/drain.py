@@ -7,12 +7,12 @@ letter. What belongs to no job is kept as a reference for people; nothing disapp
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 
 from breakwater.domain import events as ev
 from breakwater.domain.job import Job
 from breakwater.domain.machine import Step, advance, amend, may
+from breakwater.domain.nudges import parse_nudge
 from breakwater.domain.obligations import Nudge, Queue, queues_for
 from breakwater.domain.states import Reason
 from breakwater.usecases import evidence
@@ -33,19 +33,6 @@ def drain(deps: Deps, most: int = MOST_MESSAGES) -> Counter[str]:
     if told:
         deps.log.note("drained", **told)
     return told
-
-
-def parse_nudge(body: str) -> tuple[str, str] | None:
-    """(kind, id) of a nudge; None for anything that is none."""
-    try:
-        value = json.loads(body)
-    except ValueError:
-        return None
-    if not isinstance(value, dict):
-        return None
-    kind, item_id = value.get("kind"), value.get("id")
-    known = kind in ("job", "delivery", "route", "batch") and isinstance(item_id, str) and 0 < len(item_id) <= 512
-    return (str(kind), str(item_id)) if known else None
 
 
 def _one(deps: Deps, queue: Queue, body: str) -> str:

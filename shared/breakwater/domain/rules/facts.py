@@ -84,7 +84,7 @@ def facts_of(reply: Reply) -> Facts:
         quotas=tuple(_quotas(errors)),
         text=_text(errors, reply.body),
         error_type=_identifier(errors, _TYPE_KEYS),
-        error_code=_identifier(errors, _CODE_KEYS),
+        error_code=_daily_quota(errors) or _identifier(errors, _CODE_KEYS),
         request_id=_request_id(reply.headers, body),
     )
 
@@ -136,6 +136,11 @@ def _words(errors: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _quotas(errors: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Names of quotas without their separators: `..._per_day` and `...PerDay...` are written both ways."""
     return (text.lower().replace("_", "").replace("-", "") for text in _texts(errors, _QUOTA_KEYS))
+
+
+def _daily_quota(errors: Sequence[Mapping[str, Any]]) -> str | None:
+    """Of several quotas the day's is the one that matters."""
+    return next((text for text in _texts(errors, ("quotaId",)) if "PerDay" in text and is_identifier(text)), None)
 
 
 def _text(errors: Sequence[Mapping[str, Any]], body: Any) -> str:

@@ -1,0 +1,210 @@
+"""Which real things stand behind the ports? The only place that builds clients.
+
+Nothing is built at import; each `for_…` function builds what one kind of function needs, once per process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from breakwater.clock import SystemClock
+from breakwater.domain.errors import SecretUnavailable
+from breakwater.domain.obligations import Queue
+from breakwater.domain.routes import Catalogue
+from breakwater.ports import Provider
+from breakwater.settings import (
+    ControlSettings,
+    DrainSettings,
+    EffectSettings,
+    IntakeSettings,
+    PayloadSettings,
+    ProviderSettings,
+    StoreSettings,
+    load,
+)
+from breakwater.store.control import ControlTable
+from breakwater.store.payloads import S3Payloads
+from breakwater.store.queues import SqsQueues
+from breakwater.store.secrets import SecretStore
+from breakwater.store.table import DynamoJobStore
+from breakwater.telemetry import JsonLog
+from breakwater.usecases.deps import Deps
+from breakwater.usecases.intake import IntakeDeps
+from breakwater.usecases.lease import RENEW_TIMEOUT
+
+POLICIES = Path(__file__).with_name("policies.json")
+_DEFAULT = Config(connect_timeout=2, read_timeout=6, retries={"mode": "standard", "total_max_attempts": 4})
+_RENEWALS = Config(
+    connect_timeout=RENEW_TIMEOUT / 2000, read_timeout=RENEW_TIMEOUT / 2000, retries={"total_max_attempts": 1},
+)
+
+
+def new_id() -> str:
+    """A stamp that no other write bears."""
+    return uuid.uuid4().hex[:20]
+
+
+@cache
+def clock() -> SystemClock:
+    """The machine's clock."""
+    return SystemClock()
+
+
+@cache
+def log() -> JsonLog:
+    """One log a process."""
+    return JsonLog(clock().now, service=os.environ.get("POWERTOOLS_SERVICE_NAME"))
+
+
+@cache
+def client(service: str, renewals: bool = False) -> Any:  # noqa: FBT001, FBT002 - part of the cache key
+    """One client a service and process; a sound time-out and few repeats everywhere."""
+    return boto3.client(service, config=_RENEWALS if renewals else _DEFAULT)
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The policies compiled into the code layer."""
+    return Catalogue.load(POLICIES.read_bytes())
+
+
+@cache
+def store() -> DynamoJobStore:
+    """The jobs table."""
+    settings = load(StoreSettings, os.environ)
+    return DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id, client("dynamodb", renewals=True))
+
+
+@cache
+def control() -> ControlTable:
+    """The control table."""
+    return ControlTable(client("dynamodb"), load(ControlSettings, os.environ).control_table, clock().monotonic)
+
+
+def queue_urls(settings: StoreSettings) -> dict[Queue, str]:
+    """The nudge queues by name."""
+    return {
+        Queue.INTERACTIVE: settings.interactive_queue_url, Queue.BACKGROUND: settings.background_queue_url,
+        Queue.COMPLETION: settings.completion_queue_url, Queue.EFFECTS: settings.effects_queue_url,
+    }
+
+
+def _deps(**more: Any) -> Deps:
+    parts: dict[str, Any] = {
+        "queues": SqsQueues(client("sqs"), queue_urls(load(StoreSettings, os.environ))),
+        "payloads": S3Payloads(client("s3"), load(PayloadSettings, os.environ).payload_bucket),
+    }
+    return Deps(
+        store=store(), control=control(), catalogue=catalogue(), clock=clock(), log=log(), draw=random.random,
+        code_version=os.environ.get("CODE_VERSION", ""), **{**parts, **more},
+    )
+
+
+@cache
+def for_admission() -> Deps:
+    """The users' API."""
+    return _deps()
+
+
+@cache
+def for_worker() -> Deps:
+    """Workers and the completion function: they call providers."""
+    return _deps(providers=providers())
+
+
+@cache
+def for_effects() -> Deps:
+    """The effects function: the ways out."""
+    from breakwater.channels.bus import EventBus  # noqa: PLC0415 - nobody else publishes
+
+    settings = load(EffectSettings, os.environ)
+    urls = queue_urls(load(StoreSettings, os.environ))
+    queues = SqsQueues(client("sqs"), urls, settings.dead_letters_queue_url)
+    return _deps(queues=queues, bus=EventBus(client("events"), settings.event_bus_name), payloads=_NoPayloads())
+
+
+@cache
+def for_sweep() -> Deps:
+    """The minute sweep, which also drains the queues' DLQs."""
+    drain = load(DrainSettings, os.environ)
+    dlqs = {
+        Queue.INTERACTIVE: drain.interactive_dlq_url, Queue.BACKGROUND: drain.background_dlq_url,
+        Queue.COMPLETION: drain.completion_dlq_url, Queue.EFFECTS: drain.effects_dlq_url,
+    }
+    urls = queue_urls(load(StoreSettings, os.environ))
+    queues = SqsQueues(client("sqs"), urls, drain.dead_letters_queue_url, dlqs)
+    return _deps(queues=queues, payloads=_NoPayloads())
+
+
+@cache
+def for_intake() -> IntakeDeps:
+    """The webhook intake: one table, one queue."""
+    settings = load(IntakeSettings, os.environ)
+    queues = SqsQueues(client("sqs"), {Queue.COMPLETION: settings.completion_queue_url})
+    jobs = DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id)
+    return IntakeDeps(store=jobs, queues=queues, clock=clock(), log=log())
+
+
+@cache
+def secrets() -> SecretStore:
+    """Secrets Manager, cached for a minute."""
+    return SecretStore(client("secretsmanager"), clock().monotonic)
+
+
+def webhook_secrets() -> Mapping[str, Any]:
+    """The webhook secrets by endpoint: each a list, current and previous."""
+    return secrets().read(load(IntakeSettings, os.environ).webhook_secrets_secret)
+
+
+class _NoPayloads:
+    """Functions that never touch a body have no bucket, and no right to one."""
+
+    def put(self, key: str, body: bytes) -> str:
+        raise NotImplementedError(key, len(body))
+
+    def get(self, ref: str) -> bytes | None:
+        raise NotImplementedError(ref)
+
+    def presign(self, ref: str, seconds: int) -> str:
+        raise NotImplementedError(ref, seconds)
+
+
+class RouteProviders:
+    """`ports.Providers`: an adapter per route, rebuilt when its credential changes."""
+
+    def __init__(self, routes: Catalogue, keys: SecretStore, settings: ProviderSettings) -> None:
+        self._routes, self._keys, self._settings = routes, keys, settings
+        self._urls: Mapping[str, str] = json.loads(settings.provider_base_urls)
+        self._built: dict[str, tuple[str, Provider]] = {}
+
+    def for_route(self, route_key: str) -> Provider:
+        """The adapter; raises `SecretUnavailable` naming the credential that has no key."""
+        from breakwater.providers.registry import build  # noqa: PLC0415 - only callers of providers pay for it
+
+        route = self._routes.route(route_key)
+        key = self._keys.read(self._settings.provider_keys_secret).get(route.credential) if route else None
+        if route is None or not isinstance(key, str) or not key.strip():
+            raise SecretUnavailable("the route's credential has no key", route=route_key)
+        known = self._built.get(route_key)
+        if known is not None and known[0] == key:
+            return known[1]
+        url = self._urls.get(route.route_key) or self._urls.get(route.gateway or route.provider) or route.base_url
+        built = build(route.provider, route.endpoint, url, key.strip(), route.route_key, route.timeout_ms)
+        self._built[route_key] = (key, built)
+        return built
+
+
+@cache
+def providers() -> RouteProviders:
+    """The adapters behind the catalogue's routes."""
+    return RouteProviders(catalogue(), secrets(), load(ProviderSettings, os.environ))
