@@ -29,14 +29,8 @@ def attempts_left(job: Job, policy: Policy, lane: Lane | None = None) -> int:
     return max(0, min(allowed - attempts_on_route(job), total))
 
 
-def deadline_of(job: Job, lane: Lane) -> int | None:
-    """The client's deadline, which binds only while a person waits."""
-    return job.deadline_at if lane in PEOPLE_WAIT else None
-
-
 def fits(job: Job, lane: Lane, at: int, call_ms: int) -> bool:
-    """Whether a call that starts at `at` and takes `call_ms` ends before the deadline, and starts before the age limit."""
-    deadline = deadline_of(job, lane)
-    if deadline is not None and at + call_ms > deadline:
+    """Whether a call at `at` begins before the age limit and, while a person waits, ends before the deadline."""
+    if lane in PEOPLE_WAIT and job.deadline_at is not None and at + call_ms > job.deadline_at:
         return False
     return job.expires_at is None or at < job.expires_at

@@ -46,6 +46,16 @@ class Decision:
         return getattr(self.event, "reason", None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a rule asks of a retry: the least wait, its reason, whether it may double the last call, what to close."""
+
+    floor: int = 0
+    reason: Reason | None = None
+    duplicate: bool = False
+    close: CloseRoute | None = None
+
+
 ACTIONS: Mapping[type, str] = {
     ev.RetryScheduled: "queue",
     ev.FellBack: "fallback",

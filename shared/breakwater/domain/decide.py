@@ -12,9 +12,8 @@ Theory of operation. `RULES` is the order of the design, first answer wins, the 
 8. the outcome is not known → repeat what is safe to repeat, hold what is not
 9. everything else → wait and retry; when attempts or time are gone, another approved route, another lane, or rest
 
-A provider's hint is a floor and kept to the ms. A time in the past is corrected here and nowhere else. Clock and dice
-are arguments. What is unpleasant: queueable work whose release lies past its own age limit does not wait for a call that
-may never happen; it falls back or rests at once.
+A provider's hint is a floor and kept to the ms. Clock and dice are arguments. What is unpleasant: queueable work whose
+release lies past its own age limit does not wait for a call that may never happen; it falls back or rests at once.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from collections.abc import Callable, Mapping
 
 from breakwater.domain import events as ev
 from breakwater.domain.backoff import delay_ms
-from breakwater.domain.budget import PEOPLE_WAIT, attempts_left, attempts_on_route, fits
-from breakwater.domain.case import Case, CloseRoute, Decision, rest
+from breakwater.domain.case import Case, CloseRoute, Decision, Plan, rest
 from breakwater.domain.fallback import fall_back
 from breakwater.domain.job import Job
 from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route, RouteView
 from breakwater.domain.signals import ErrorClass, Signal
-from breakwater.domain.states import Lane, Reason, Visibility
+from breakwater.domain.states import Reason, Visibility
 from breakwater.domain.strategy import Backoff
 from breakwater.domain.timing import MINUTE, RESPONSE_RESERVE, SECOND
+from breakwater.domain.waiting import retry
 
 CREDENTIAL_RECHECK = 5 * MINUTE  # a new secret reaches every process within one
 QUOTA_RECHECK = 15 * MINUTE
@@ -52,10 +51,9 @@ _KEY_REFUSED = frozenset({ErrorClass.CREDENTIAL, ErrorClass.PERMISSION})
 _MAY_HAVE_RUN = frozenset({
     ErrorClass.OUTCOME_UNKNOWN, ErrorClass.STREAM_INCOMPLETE, ErrorClass.UNKNOWN, ErrorClass.NOT_FOUND,
 })
-_BREAKS_STREAM = _MAY_HAVE_RUN | {ErrorClass.OVERLOAD, ErrorClass.SERVER_FAULT}
 
 
-def decide(
+def decide(  # noqa: PLR0913 - everything a decision depends on is an argument
     job: Job, signal: Signal, policy: Policy, catalogue: Catalogue, route: Route, now: int, draw: float, *,
     in_run: bool = False, asking: bool = False, call_budget_ms: int | None = None,
     reserve_ms: int = RESPONSE_RESERVE, route_states: Mapping[str, RouteView] | None = None,
@@ -140,7 +138,7 @@ def _blocked(case: Case) -> Decision | None:
     close = None
     if reason is Reason.QUOTA_OR_SPEND_EXHAUSTED:
         close = _closure(case, max(case.hint or 0, QUOTA_RECHECK), credential=case.route.credential)
-    moved = None if case.closed_for(reason) else fall_back(case, reason, close)
+    moved = None if case.closed_for(reason) else fall_back(case, reason, Plan(close=close))
     if moved is not None and isinstance(moved.event, ev.FellBack):
         return moved
     note = f"; {moved.why}" if moved else ""
@@ -151,7 +149,7 @@ def _key_refused(case: Case) -> Decision | None:
     if case.signal.error_class not in _KEY_REFUSED:
         return None
     close = _key_closure(case)
-    return _retry(case, floor=close.until - case.now, reason=Reason.ROUTE_CLOSED, close=close)
+    return retry(case, Plan(floor=close.until - case.now, reason=Reason.ROUTE_CLOSED, close=close))
 
 
 def _outcome_unknown(case: Case) -> Decision | None:
@@ -162,7 +160,8 @@ def _outcome_unknown(case: Case) -> Decision | None:
     if not case.safe or case.closed_for(Reason.OUTCOME_UNKNOWN):
         return rest(case, Reason.OUTCOME_UNKNOWN, "it may have been done, and may not be repeated unasked")
     floor = case.policy.webhook_grace_ms if _webhook_can_come(case) else 0
-    return _retry(case, floor=floor, reason=Reason.OUTCOME_UNKNOWN_REPEAT_SAFE, duplicate=True)
+    plan = Plan(floor=floor, reason=Reason.OUTCOME_UNKNOWN_REPEAT_SAFE, duplicate=True, close=_hint_closure(case))
+    return retry(case, plan)
 
 
 def _webhook_can_come(case: Case) -> bool:
@@ -171,86 +170,13 @@ def _webhook_can_come(case: Case) -> bool:
 
 
 def _retry_or_move(case: Case) -> Decision:
-    return _retry(case, close=_hint_closure(case))
+    return retry(case, Plan(close=_hint_closure(case)))
 
 
 RULES: tuple[Callable[[Case], Decision | None], ...] = (
     _settled, _cancel_asked, _ask_again, _visible, _too_old, _ended, _blocked, _key_refused, _outcome_unknown,
     _retry_or_move,
 )
-
-
-def _retry(
-    case: Case, *, floor: int = 0, reason: Reason | None = None, duplicate: bool = False,
-    close: CloseRoute | None = None,
-) -> Decision:
-    """Wait and call again; where attempts or time don't allow it, what else there is."""
-    lane = _lane(case)
-    if attempts_left(case.job, case.policy, lane) == 0:
-        return _otherwise(case, Reason.MAX_ATTEMPTS_EXHAUSTED, close, duplicate=duplicate)
-    wait = max(case.hint or _backoff(case, lane), floor)
-    at = case.now + wait
-    if not fits(case.job, lane, at, case.call_ms):
-        return _too_late(case, lane, at, close, duplicate=duplicate)
-    at_once = case.in_run and lane in PEOPLE_WAIT and wait <= case.policy.retry_now_max_ms
-    event = ev.RetryScheduled(
-        at=at, reason=reason or _waiting_reason(case, at_once=at_once), signal=case.signal,
-        possible_duplicate=duplicate, lane=None if lane is case.job.lane else lane,
-    )
-    return Decision(event=event, why=_wait_why(case, wait, floor), retry_now=at_once, close=close)
-
-
-def _lane(case: Case) -> Lane:
-    """A stream that breaks before its first token goes on in its own lane."""
-    broke = case.job.stream and case.signal.error_class in _BREAKS_STREAM
-    if broke and case.job.lane is Lane.INTERACTIVE_ADMISSION and case.policy.has_lane(Lane.STREAM_RECOVERY):
-        return Lane.STREAM_RECOVERY
-    return case.job.lane
-
-
-def _backoff(case: Case, lane: Lane) -> int:
-    return delay_ms(case.policy.lane(lane).backoff, max(1, attempts_on_route(case.job)), case.draw)
-
-
-def _waiting_reason(case: Case, *, at_once: bool) -> Reason:
-    if at_once:
-        return Reason.SHORT_BOUNDED_WAIT
-    return Reason.PROVIDER_WAIT_HINT if case.hint else Reason.BACKOFF
-
-
-def _wait_why(case: Case, wait: int, floor: int) -> str:
-    source = "the provider asked for" if case.hint == wait else "our back-off is"
-    return f"{case.signal.error_class.value}: {'the wait is' if floor and floor == wait else source} {wait} ms"
-
-
-def _too_late(case: Case, lane: Lane, at: int, close: CloseRoute | None, *, duplicate: bool) -> Decision:
-    """The next call would begin too late: another route now, the background lane, or rest."""
-    own = Reason.DEADLINE_EXCEEDED if lane in PEOPLE_WAIT else Reason.MAX_QUEUE_AGE_EXCEEDED
-    reason = Reason.RETRY_AFTER_EXCEEDS_DEADLINE if case.hint and case.now + case.hint == at else own
-    moved = None if duplicate or case.closed_for(reason) else _to_background(case, lane, at, close)
-    return _otherwise(case, reason, close, duplicate=duplicate, instead=moved)
-
-
-def _otherwise(
-    case: Case, reason: Reason, close: CloseRoute | None, *, duplicate: bool, instead: Decision | None = None,
-) -> Decision:
-    """No call on this route any more: an approved other route, what there is instead, or rest."""
-    moved = None if case.closed_for(reason) else fall_back(case, reason, close, duplicate=duplicate)
-    if moved is not None and (instead is None or isinstance(moved.event, ev.FellBack)):
-        return moved
-    return instead or rest(case, reason, f"{case.signal.error_class.value}: {reason.value.replace('_', ' ')}", close)
-
-
-def _to_background(case: Case, lane: Lane, at: int, close: CloseRoute | None) -> Decision | None:
-    """A person waits no longer, the work may: only where the policy promises it and the outcome is known."""
-    target, background = Lane.BACKGROUND_RETRY, case.policy.lanes.background_retry
-    if lane not in PEOPLE_WAIT or background is None or (background.require_idempotency_key and not case.job.key_given):
-        return None
-    if not attempts_left(case.job, case.policy, target) or not fits(case.job, target, at, case.call_ms):
-        return None
-    reason = Reason.PROVIDER_WAIT_HINT if case.hint else Reason.BACKOFF
-    event = ev.RetryScheduled(at=at, reason=reason, signal=case.signal, lane=target)
-    return Decision(event=event, why="too late for the person who waits; it goes on in the background", close=close)
 
 
 def _hint_closure(case: Case) -> CloseRoute | None:
@@ -269,3 +195,6 @@ def _closure(case: Case, wait: int, *, credential: str | None = None) -> CloseRo
         route_key=case.route.route_key, until=case.now + wait, reason=case.signal.error_class.value,
         credential=credential,
     )
+
+
+__all__ = ["RULES", "CloseRoute", "Decision", "acceptable", "decide"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from breakwater.domain import events as ev
 from breakwater.domain.budget import current_fallback, fits
-from breakwater.domain.case import Case, CloseRoute, Decision, rest
+from breakwater.domain.case import Case, Decision, Plan, rest
 from breakwater.domain.contract import Clauses, Verdict, check, needs_of, not_kept, verdict
 from breakwater.domain.policy import Fallback
 from breakwater.domain.routes import OPEN, Route
@@ -32,14 +32,13 @@ class Candidate:
     opens_at: int | None
 
 
-def fall_back(case: Case, reason: Reason, close: CloseRoute | None = None, *, duplicate: bool = False) -> Decision | None:
-    """The change of route that this policy allows now, what keeps it from one, or None where it has none to offer."""
+def fall_back(case: Case, reason: Reason, plan: Plan) -> Decision | None:
+    """The change of route that this policy allows now, what keeps it from one, or None where it offers none."""
     found = tuple(candidates(case))
     usable = [one for one in found if one.verdict is Verdict.HOLDS and one.opens_at is not None]
     if usable:
-        best = min(usable, key=lambda one: one.opens_at or 0)
-        return _taken(case, best, reason, close, duplicate=duplicate)
-    return _refused(case, found, close)
+        return _taken(case, min(usable, key=lambda one: one.opens_at or 0), reason, plan)
+    return _refused(case, found, plan)
 
 
 def candidates(case: Case) -> Iterator[Candidate]:
@@ -79,19 +78,19 @@ def _opens_at(case: Case, route: Route) -> int | None:
     return opens
 
 
-def _taken(case: Case, best: Candidate, reason: Reason, close: CloseRoute | None, *, duplicate: bool) -> Decision:
+def _taken(case: Case, best: Candidate, reason: Reason, plan: Plan) -> Decision:
     if case.policy.fallback_needs_approval:
-        return rest(case, Reason.APPROVAL_REQUIRED, f"fallback {best.fallback.name} needs a person's approval", close)
+        return rest(case, Reason.APPROVAL_REQUIRED, f"fallback {best.fallback.name} needs a person's approval", plan.close)
     event = ev.FellBack(
         route_key=best.route.route_key, requested_model=best.route.model, fallback=best.fallback.name,
         contract_version=best.fallback.contract_version, reason=reason, clauses=best.clauses, signal=case.signal,
-        at=best.opens_at or case.now, possible_duplicate=duplicate,
+        at=best.opens_at or case.now, possible_duplicate=plan.duplicate,
     )
-    return Decision(event=event, why=f"the contract of approved fallback {best.fallback.name} holds", close=close)
+    return Decision(event=event, why=f"the contract of approved fallback {best.fallback.name} holds", close=plan.close)
 
 
-def _refused(case: Case, found: tuple[Candidate, ...], close: CloseRoute | None) -> Decision | None:
-    """What the contracts say that keep it here: unknown is a person's to decide, broken ends it if the policy says so."""
+def _refused(case: Case, found: tuple[Candidate, ...], plan: Plan) -> Decision | None:
+    """What keeps it here: an unknown contract is a person's to decide, a broken one ends it if the policy says so."""
     for outcome, reason in (
         (Verdict.UNKNOWN, Reason.FALLBACK_CONTRACT_UNKNOWN), (Verdict.MISMATCH, Reason.FALLBACK_CONTRACT_MISMATCH),
     ):
@@ -99,5 +98,5 @@ def _refused(case: Case, found: tuple[Candidate, ...], close: CloseRoute | None)
         if one is not None and (outcome is Verdict.UNKNOWN or case.closed_for(reason)):
             word = "unknown" if outcome is Verdict.UNKNOWN else "broken"
             why = f"fallback {one.fallback.name}: {', '.join(not_kept(one.clauses))} {word}"
-            return rest(case, reason, why, close)
+            return rest(case, reason, why, plan.close)
     return None
