@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from breakwater import wiring
-from breakwater.lambda_queue import consume
+from breakwater.entry.queue import consume
 from breakwater.usecases.complete import complete
 from breakwater.usecases.deliver import deliver
 

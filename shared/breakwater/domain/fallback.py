@@ -80,7 +80,8 @@ def _opens_at(case: Case, route: Route) -> int | None:
 
 def _taken(case: Case, best: Candidate, reason: Reason, plan: Plan) -> Decision:
     if case.policy.fallback_needs_approval:
-        return rest(case, Reason.APPROVAL_REQUIRED, f"fallback {best.fallback.name} needs a person's approval", plan.close)
+        why = f"fallback {best.fallback.name} needs a person's approval"
+        return rest(case, Reason.APPROVAL_REQUIRED, why, plan.close)
     event = ev.FellBack(
         route_key=best.route.route_key, requested_model=best.route.model, fallback=best.fallback.name,
         contract_version=best.fallback.contract_version, reason=reason, clauses=best.clauses, signal=case.signal,

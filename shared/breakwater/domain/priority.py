@@ -25,5 +25,7 @@ def rank(policy: Policy, priority: Priority, ready_at: int) -> int:
 
 def sheds(policy: Policy, lane: Lane, priority: Priority) -> bool:
     """Whether a job of this priority is dropped rather than left to block people's capacity."""
-    below = policy.lanes.interactive_admission and policy.lanes.interactive_admission.shed_priority_below
-    return lane is Lane.INTERACTIVE_ADMISSION and bool(below) and PRIORITY_RANK[priority] < PRIORITY_RANK[below]
+    admission = policy.lanes.interactive_admission
+    if lane is not Lane.INTERACTIVE_ADMISSION or admission is None or admission.shed_priority_below is None:
+        return False
+    return PRIORITY_RANK[priority] < PRIORITY_RANK[admission.shed_priority_below]

@@ -12,7 +12,6 @@ is not used: it splits the whole header first, reads only text bodies and takes 
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +22,10 @@ from typing import Any
 from standardwebhooks.webhooks import hmac_data
 
 from breakwater.domain.errors import SecretUnavailable
+from breakwater.domain.signing_keys import VERSION, keys_of, strict_base64, utf8
 
 TOLERANCE_S = 300
 MAX_ID_CHARS = 256
-_SECRET_PREFIX = "whsec_"  # noqa: S105 - the mark of a secret, not one
-_VERSION = "v1,"
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -130,26 +128,7 @@ def sign(secrets: Sequence[str | None], webhook_id: str, timestamp_s: int, body:
     if not keys:
         raise SecretUnavailable("no usable signing secret")
     signed = f"{webhook_id}.{timestamp_s}.".encode() + body
-    return " ".join(_VERSION + _entry(key, signed).decode() for key in keys)
-
-
-def keys_of(secret: str | None) -> tuple[bytes, ...]:
-    """The HMAC keys a configured secret can mean, none when it is missing, empty or broken.
-
-    `whsec_` and base64, also pasted with `v1,` in front or blanks around it, is one key. Without the prefix it is read
-    as base64 first (as senders of Standard Webhooks mean it), then as plain text (as the official SDK does).
-    """
-    if not isinstance(secret, str):
-        return ()
-    text = secret.strip().removeprefix(_VERSION)
-    if text.startswith(_SECRET_PREFIX):
-        return _nonempty(_base64(text.removeprefix(_SECRET_PREFIX)))
-    return _nonempty(_base64(text), _utf8(text))
-
-
-def unusable(secrets: Sequence[str | None]) -> int:
-    """How many of the configured secrets are no keys at all; worth a line in the log."""
-    return sum(1 for secret in secrets if not keys_of(secret))
+    return " ".join(VERSION + _entry(key, signed).decode() for key in keys)
 
 
 def raw_body(event_body: Any, is_base64: bool) -> bytes | Refusal:
@@ -157,9 +136,9 @@ def raw_body(event_body: Any, is_base64: bool) -> bytes | Refusal:
     if not isinstance(event_body, str):
         return Refusal(Because.NO_BODY)
     if is_base64:
-        decoded = _base64(event_body, padded=True)
+        decoded = strict_base64(event_body)
         return Refusal(Because.BODY_NOT_BASE64) if decoded is None else decoded
-    encoded = _utf8(event_body)
+    encoded = utf8(event_body)
     return Refusal(Because.BODY_NOT_TEXT) if encoded is None else encoded
 
 
@@ -202,7 +181,7 @@ def _read(headers: Headers | None, names: HeaderNames) -> _Sent | Refusal:
         return Refusal(Because.AMBIGUOUS_HEADERS)
     webhook_id, stamp, signatures = (found[0] for found in sought)
     wrong = _missing(webhook_id, stamp, signatures)
-    prefix = _utf8(f"{webhook_id}.{stamp}.")
+    prefix = utf8(f"{webhook_id}.{stamp}.")
     if wrong is None and (prefix is None or len(webhook_id) > MAX_ID_CHARS):
         wrong = Because.UNREADABLE_ID
     return Refusal(wrong) if wrong else _Sent(webhook_id, stamp, signatures, prefix or b"")
@@ -247,26 +226,6 @@ def _entry(key: bytes, signed: bytes) -> bytes:
 
 def _any_matches(keys: Sequence[bytes], signed: bytes, signatures: str) -> bool:
     """Whether any entry is the signature of any key. An entry without a version is tried as version 1."""
-    entries = [entry.removeprefix(_VERSION).encode("utf-8", "surrogatepass") for entry in signatures.split()]
+    entries = [entry.removeprefix(VERSION).encode("utf-8", "surrogatepass") for entry in signatures.split()]
     expected = [_entry(key, signed) for key in keys]
     return any(hmac.compare_digest(one, entry) for one in expected for entry in entries)
-
-
-def _base64(text: str, *, padded: bool = False) -> bytes | None:
-    """Strict base64: a masked or cut secret (`whsec_…3frh`) must not become a short key. Blanks are no part of it."""
-    compact = text if padded else "".join(text.split()).rstrip("=")
-    try:
-        return base64.b64decode(compact if padded else compact + "=" * (-len(compact) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-
-
-def _utf8(text: str) -> bytes | None:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return None
-
-
-def _nonempty(*keys: bytes | None) -> tuple[bytes, ...]:
-    return tuple(key for key in keys if key)

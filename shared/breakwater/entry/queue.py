@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from breakwater.domain.errors import BreakwaterError
+from breakwater.domain.errors import BreakwaterError, Conflict
 from breakwater.domain.nudges import parse_nudge
 from breakwater.ports import Log
 
@@ -36,6 +36,8 @@ def _one(record: dict[str, Any], context: Any, log: Log, work: Work) -> bool:
     kind, item_id = nudge
     try:
         work(kind, item_id, record)
+    except Conflict as error:  # someone else won; what is left to do has its own `due_at`
+        log.note("nudge_overtaken", kind=kind, id=item_id, error=type(error).__name__, **told)
     except BreakwaterError as error:
         log.note("nudge_failed", kind=kind, id=item_id, error=type(error).__name__, why=str(error), **told)
         return False

@@ -1,0 +1,59 @@
+"""Which HMAC key does a configured secret mean?
+
+Secrets are pasted by people: with blanks around them, with `v1,` in front, without their prefix, cut, masked, or not at
+all. What is no whole secret becomes no key: an empty or a three-byte key would let anybody sign.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+VERSION = "v1,"
+_PREFIX = "whsec_"
+
+
+def keys_of(secret: str | None) -> tuple[bytes, ...]:
+    """The HMAC keys a configured secret can mean, none when it is missing, empty or broken.
+
+    `whsec_` and base64, also pasted with `v1,` in front or blanks around it, is one key. Without the prefix it is read
+    as base64 first (as senders of Standard Webhooks mean it), then as plain text (as the official SDK does).
+    """
+    if not isinstance(secret, str):
+        return ()
+    text = secret.strip().removeprefix(VERSION)
+    if text.startswith(_PREFIX):
+        return _nonempty(_key(text.removeprefix(_PREFIX)))
+    return _nonempty(_key(text), utf8(text))
+
+
+def unusable(secrets: Sequence[str | None]) -> int:
+    """How many of the configured secrets are no keys at all; worth a line in the log."""
+    return sum(1 for secret in secrets if not keys_of(secret))
+
+
+def strict_base64(text: str) -> bytes | None:
+    """Padded base64 without a foreign character, else None."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def utf8(text: str) -> bytes | None:
+    """The text as bytes, None where it holds halves of characters."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _key(text: str) -> bytes | None:
+    """A key from base64, with or without its padding; strictly, as `whsec_…3frh` must not become a short key."""
+    compact = "".join(text.split()).rstrip("=")
+    return strict_base64(compact + "=" * (-len(compact) % 4))
+
+
+def _nonempty(*keys: bytes | None) -> tuple[bytes, ...]:
+    return tuple(key for key in keys if key)
