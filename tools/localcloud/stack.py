@@ -1,0 +1,115 @@
+"""How does the bundle get into the local cloud? With the real `sam build` and `sam deploy`.
+
+Building and deploying are skipped where nothing changed since: a hash over every source decides, not a date. One lock
+covers both, since tests and `make run` share the folder of the build.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.localcloud import local_template
+from tools.localcloud.emulator import REGION
+from tools.localcloud.errors import LocalCloudError, with_tail
+from tools.localcloud.progress import step
+
+STACK = "breakwater-local"
+BUILT_FROM = ("template.yaml", "samconfig.toml", "layers", "shared", "tools/localcloud/local_template.py", "locks/uv.txt")
+
+
+class Stack:
+    """The bundle, built once for this machine and deployed to one emulator."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._root, self._folder = root, folder
+        self._build = root / ".local" / "build"
+        self._log = folder / "logs" / "sam.log"
+
+    def deploy(self, endpoint: str, emulator: str, parameters: Mapping[str, str], *, quiet: bool = False) -> None:
+        """Build and deploy what changed. `emulator` tells one life of the emulator from another."""
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            self._clean_functions()
+            built = _digest(self._root, BUILT_FROM, sys.version)
+            if not self._done("build", self._build, built):
+                with step("sam build", quiet=quiet):
+                    shutil.rmtree(self._build / "sam", ignore_errors=True)
+                    local_template.write(self._root, self._build)
+                    self._sam(["build"], endpoint)
+                self._mark("build", self._build, built)
+            wanted = _digest(self._root, ("functions",), built, emulator, json.dumps(parameters, sort_keys=True))
+            if not self._done("deploy", self._folder, wanted):
+                with step("sam deploy", quiet=quiet):
+                    overrides = self._folder / "parameters.yaml"  # JSON is YAML, and SAM wants this ending
+                    overrides.write_text(json.dumps(parameters))
+                    self._sam(["deploy", "--parameter-overrides", f"file://{overrides}"], endpoint)
+                self._mark("deploy", self._folder, wanted)
+
+    def _sam(self, arguments: list[str], endpoint: str) -> None:
+        sam = self._root / ".local" / "venvs" / "sam" / "bin" / "sam"
+        if not sam.exists():
+            raise LocalCloudError("The SAM CLI is not installed: run `make setup` first.")
+        command = [str(sam), arguments[0], "--config-env", "local", *arguments[1:]]
+        with self._log.open("ab") as log:
+            done = subprocess.run(
+                command, cwd=self._root, env=self._environment(endpoint), stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, check=False,
+            )
+        if done.returncode:
+            raise with_tail(f"`sam {arguments[0]}` failed.", self._log, lines=30)
+
+    def _environment(self, endpoint: str) -> dict[str, str]:
+        """Nothing of the user's own AWS settings: this must never reach a real account."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SAM_", "PYTHON"))}
+        return kept | {
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "NO_PROXY": "127.0.0.1,localhost",
+            "SAM_CLI_TELEMETRY": "0",
+            "__SAM_CLI_APP_DIR": str(self._folder / "home"),
+        }
+
+    def _clean_functions(self) -> None:
+        """Byte code beside a handler would be shipped, and would change the package without a change."""
+        for leftover in (self._root / "functions").rglob("__pycache__"):
+            shutil.rmtree(leftover)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._build.mkdir(parents=True, exist_ok=True)
+        with (self._build / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _done(self, what: str, folder: Path, digest: str) -> bool:
+        mark = folder / f"{what}.digest"
+        return mark.is_file() and mark.read_text() == digest
+
+    def _mark(self, what: str, folder: Path, digest: str) -> None:
+        (folder / f"{what}.digest").write_text(digest)
+
+
+def _digest(root: Path, sources: tuple[str, ...], *more: str) -> str:
+    digest = hashlib.sha256()
+    for source in sources:
+        top = root / source
+        for file in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if file.is_file() and "__pycache__" not in file.parts:
+                digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes() + b"\0")
+    for text in more:
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()
