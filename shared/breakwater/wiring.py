@@ -69,7 +69,8 @@ def log() -> JsonLog:
 @cache
 def client(service: str, renewals: bool = False) -> Any:  # noqa: FBT001, FBT002 - part of the cache key
     """One client a service and process; a sound time-out and few repeats everywhere."""
-    return boto3.client(service, config=_RENEWALS if renewals else _DEFAULT)
+    make: Any = boto3.client  # its overloads want literal names
+    return make(service, config=_RENEWALS if renewals else _DEFAULT)
 
 
 @cache

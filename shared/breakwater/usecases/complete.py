@@ -6,8 +6,6 @@ on `rev` (and, for a takeover, on the lease end) as read.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from breakwater.domain import events as ev
 from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.job import Execution, Job
@@ -105,7 +103,8 @@ def _lost(deps: Deps, job: Job, execution: Execution, guard: Guarding) -> str:
             return None
         if standing.cancel_requested_at is not None:
             return cancelled(standing, deps.now())
-        return advance(standing, decision_for(deps, standing, execution, signal).event, deps.now())
+        event = decision_for(deps, standing, execution, signal).event
+        return advance(standing, event, deps.now()) if event is not None else None
 
     step = change(deps, job, plan, guard)
     return "outcome_unknown" if step else "overtaken"
@@ -124,7 +123,7 @@ def _poll(deps: Deps, job: Job, now: int) -> str:
     try:
         found = deps.providers.for_route(execution.route_key).fetch(job.provider_job_id)
     except SecretUnavailable:
-        return _poll_later(deps, job, execution, None)
+        return _poll_later(deps, job, execution)
     outcome = found.outcome
     if isinstance(outcome, Completed):
         conclude(deps, job, execution, outcome)
@@ -133,7 +132,7 @@ def _poll(deps: Deps, job: Job, now: int) -> str:
         return _overdue(deps, job, execution, now)
     if isinstance(outcome, Refused):
         return _poll_refused(deps, job, execution, outcome)
-    return _poll_later(deps, job, execution, None)
+    return _poll_later(deps, job, execution)
 
 
 def _overdue(deps: Deps, job: Job, execution: Execution, now: int) -> str:
@@ -150,22 +149,14 @@ def own_failure(refused: Refused) -> bool:
 
 
 def _poll_refused(deps: Deps, job: Job, execution: Execution, refused: Refused) -> str:
+    """The provider's job failed, or only our question about it did."""
     if own_failure(refused):
         conclude(deps, job, execution, refused)
         return "refused_by_poll"
-    if refused.signal.error_class is ErrorClass.NOT_FOUND:
-        unknown = replace(refused.signal, error_class=ErrorClass.OUTCOME_UNKNOWN, rule="provider_job_not_found")
-        conclude(deps, job, execution, Refused(signal=unknown, provider_job_id=job.provider_job_id))
-        return "provider_job_not_found"
-    return _poll_later(deps, job, execution, refused.signal.retry_after_ms)
-
-
-def _poll_later(deps: Deps, job: Job, execution: Execution, hint_ms: int | None) -> str:
-    if hint_ms is None:
-        conclude(deps, job, execution, Running(provider_job_id=job.provider_job_id or ""))
-        return "still_running"
-    at = deps.now() + max(hint_ms, poll_interval(0))
-    change(deps, job, lambda standing: advance(
-        standing, ev.PollAgain(at=at), deps.now(),
-    ) if mine(standing, execution) else None)
+    conclude(deps, job, execution, refused, asking=True)
     return "poll_refused"
+
+
+def _poll_later(deps: Deps, job: Job, execution: Execution) -> str:
+    conclude(deps, job, execution, Running(provider_job_id=job.provider_job_id or ""))
+    return "still_running"

@@ -8,9 +8,10 @@ settles it while it is open; everything else is evidence that changes nothing bu
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from breakwater.domain import events as ev
-from breakwater.domain.decide import Decision, decide
+from breakwater.domain.decide import Decision, acceptable, decide
 from breakwater.domain.job import Execution, Job, Owed
 from breakwater.domain.machine import Step, advance, amend, effect_key, may
 from breakwater.domain.records import Child, execution_of
@@ -29,15 +30,18 @@ Guarding = Callable[[Job], Guard]
 
 def conclude(
     deps: Deps, job: Job, execution: Execution, outcome: Outcome, guard: Guarding = lambda _: AS_READ,
-    *, in_run: bool = False,
+    *, in_run: bool = False, asking: bool = False,
 ) -> Step | None:
-    """Make an outcome count. None: it changed nothing that was not already so."""
+    """Make an outcome count. `asking`: it answers our question about a provider job, not the job itself.
+
+    None: it changed nothing that was not already so.
+    """
     if isinstance(outcome, Completed):
         return _completed(deps, job, execution, outcome, guard)
     if isinstance(outcome, Accepted):
         return _accepted(deps, job, execution, outcome, guard)
     if isinstance(outcome, Refused):
-        return _refused(deps, job, execution, outcome, guard, in_run=in_run)
+        return _refused(deps, job, execution, outcome, guard, in_run=in_run, asking=asking)
     return change(deps, job, lambda now: _poll_again(deps, now, execution), guard)
 
 
@@ -161,31 +165,43 @@ def _orphan(deps: Deps, job: Job, execution: Execution, outcome: Accepted) -> St
 
 
 def _refused(
-    deps: Deps, job: Job, execution: Execution, outcome: Refused, guard: Guarding, *, in_run: bool,
+    deps: Deps, job: Job, execution: Execution, outcome: Refused, guard: Guarding, *, in_run: bool, asking: bool,
 ) -> Step | None:
+    policy = deps.catalogue.policy(job.workflow)
+    if outcome.partial is not None and policy is not None and acceptable(policy, outcome.signal):
+        return _completed(deps, job, execution, Completed(result=outcome.partial), guard)
     route = deps.catalogue.route(execution.route_key)
-    child = evidence.put_refusal(deps, job, execution, outcome, route)
-    return _follow(deps, job, execution, child, outcome.signal, guard, in_run=in_run)
+
+    def archive(standing: Job) -> Child:
+        return evidence.put_refusal(deps, standing, execution, outcome, route)
+
+    return _follow(deps, job, execution, archive, outcome.signal, guard, in_run=in_run, asking=asking)
 
 
 def adopt_refusal(deps: Deps, job: Job, execution: Execution, child: Child, guard: Guarding) -> Step | None:
     """Follow an archived refusal whose META write never came."""
-    return _follow(deps, job, execution, child, evidence.signal_of(child), guard, in_run=False)
+    return _follow(deps, job, execution, lambda _: child, evidence.signal_of(child), guard)
 
 
-def _follow(
-    deps: Deps, job: Job, execution: Execution, child: Child, signal: Signal, guard: Guarding, *, in_run: bool,
+def _follow(  # noqa: PLR0913 - one value more than seven would only be another name for these
+    deps: Deps, job: Job, execution: Execution, archive: Callable[[Job], Child], signal: Signal, guard: Guarding, *,
+    in_run: bool = False, asking: bool = False,
 ) -> Step | None:
+    """Decide, archive the execution if it is over, move the job, close the route for everybody if the decision says so."""
     decided: list[Decision] = []
 
     def plan(standing: Job) -> Step | None:
         if not mine(standing, execution):
+            if not asking:
+                archive(standing)
             return None
-        if standing.cancel_requested_at is not None:
-            return cancelled(standing, deps.now())
-        decision = decision_for(deps, standing, execution, signal, in_run=in_run)
+        decision = decision_for(deps, standing, execution, signal, in_run=in_run, asking=asking)
         decided[:] = [decision]
-        return advance(standing, with_cost(decision.event, child), deps.now())
+        if decision.event is None:
+            return None
+        over = not isinstance(decision.event, ev.PollAgain)
+        event = with_cost(decision.event, archive(standing)) if over else decision.event
+        return advance(standing, event, deps.now())
 
     step = change(deps, job, plan, guard)
     if decided and step is not None:
@@ -197,7 +213,9 @@ def _follow(
     return step
 
 
-def decision_for(deps: Deps, job: Job, execution: Execution, signal: Signal, *, in_run: bool = False) -> Decision:
+def decision_for(
+    deps: Deps, job: Job, execution: Execution, signal: Signal, *, in_run: bool = False, asking: bool = False,
+) -> Decision:
     """What the policy makes of a signal now; a policy or route that is gone holds the job."""
     policy, route = deps.catalogue.policy(job.workflow), deps.catalogue.route(execution.route_key)
     now = deps.now()
@@ -206,25 +224,19 @@ def decision_for(deps: Deps, job: Job, execution: Execution, signal: Signal, *, 
             event=ev.HeldForReview(reason=Reason.POLICY_MISSING, review_expires_at=now + 72 * HOUR, signal=signal),
             why="the workflow's policy or route is not deployed",
         )
-    return decide(job, signal, policy, deps.catalogue, route, now, deps.draw(), in_run=in_run)
+    return decide(job, signal, policy, deps.catalogue, route, now, deps.draw(), in_run=in_run, asking=asking)
 
 
 def with_cost(event: ev.Event, child: Child) -> ev.Event:
     """What a refused execution cost nevertheless, on the events that can carry it."""
     execution = execution_of(child.data["execution"])
     usage = evidence.usage_of(execution.usage)
-    if usage is None or not isinstance(event, ev.RetryScheduled | ev.DeadLettered):
+    if usage is None or not isinstance(event, ev.RetryScheduled | ev.DeadLettered | ev.Cancelled):
         return event
-    partial = child.sk if child.body is not None or child.blob is not None else None
     if isinstance(event, ev.DeadLettered):
-        return ev.DeadLettered(
-            reason=event.reason, signal=event.signal, usage=usage, cost_micros=execution.cost_micros,
-            result_ref=event.result_ref or partial,
-        )
-    return ev.RetryScheduled(
-        at=event.at, reason=event.reason, signal=event.signal, possible_duplicate=event.possible_duplicate,
-        lane=event.lane, usage=usage, cost_micros=execution.cost_micros,
-    )
+        partial = child.sk if child.body is not None or child.blob is not None else None
+        event = replace(event, result_ref=event.result_ref or partial)
+    return replace(event, usage=usage, cost_micros=execution.cost_micros)
 
 
 def _poll_again(deps: Deps, job: Job, execution: Execution) -> Step | None:

@@ -60,9 +60,8 @@ def cost_of(result: Result | None, route: Route | None) -> int | None:
     """What a result cost: the route's prices, else what the gateway reports, else unknown."""
     if result is None:
         return None
-    if route is not None and route.prices is not None:
-        return cost_micros(result.usage, route.prices)
-    return result.reported_cost_micros
+    priced = cost_micros(result.usage, route.prices) if route is not None else None
+    return result.reported_cost_micros if priced is None else priced
 
 
 def put_result(deps: Deps, job: Job, execution: Execution, result: Result, route: Route | None) -> Child:

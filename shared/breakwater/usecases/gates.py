@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from breakwater.domain import events as ev
 from breakwater.domain.job import Job
-from breakwater.domain.policy import Approval, Policy
+from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Route
 from breakwater.domain.states import Reason
 from breakwater.domain.timing import DAY, MINUTE
@@ -27,7 +27,7 @@ def _own_limits(job: Job, policy: Policy, now: int) -> ev.Event | None:
         return ev.Expired(reason=Reason.DEADLINE_EXCEEDED)
     if job.attempt >= job.max_attempts:
         return ev.DeadLettered(reason=Reason.MAX_ATTEMPTS_EXHAUSTED)
-    if policy.requires_approval is Approval.START and job.approved_by is None:
+    if policy.requires_approval and job.approved_by is None:
         return ev.HeldForReview(
             reason=Reason.APPROVAL_REQUIRED, review_expires_at=now + policy.review_max_age_ms,
         )

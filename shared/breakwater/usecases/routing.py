@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from breakwater.domain.decide import Decision
+from breakwater.domain.decide import CloseRoute, Decision
 from breakwater.domain.policy import Policy
 from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Route
@@ -27,18 +27,33 @@ def polling(policy: Policy | None, route: Route | None, now: int) -> tuple[int, 
 
 
 def close_route(deps: Deps, decision: Decision) -> None:
-    """Write a route's closure once, for everybody; a later release time wins over an earlier one."""
+    """Write a closure once, for everybody: of one route, or of all that share a credential which was refused."""
     closure = decision.close
     if closure is None:
         return
+    for route_key in _affected(deps, closure):
+        _close_one(deps, route_key, closure)
+
+
+def _affected(deps: Deps, closure: CloseRoute) -> list[str]:
+    if closure.credential is None:
+        return [closure.route_key]
+    routes = [deps.catalogue.route(key) for key in deps.catalogue.route_keys()]
+    return [one.route_key for one in routes if one is not None and one.credential == closure.credential]
+
+
+def _close_one(deps: Deps, route_key: str, closure: CloseRoute) -> None:
+    """A later release time wins over an earlier one; one line (and so one alert) for each closure, not each job."""
     for _ in range(_TRIES):
-        before = deps.store.route(closure.route_key)
+        before = deps.store.route(route_key)
         if before is not None and before.closed(closure.until):
             return
+        known = before is not None and before.closed(deps.now()) and before.reason == closure.reason
         after = RouteState(
-            route_key=closure.route_key, closed_until=closure.until, reason=closure.reason, closed_by="provider",
-            since=deps.now(), rev=before.rev if before else 0,
+            route_key=route_key, closed_until=closure.until, reason=closure.reason, closed_by="provider",
+            since=before.since if known and before else deps.now(), rev=before.rev if before else 0,
         )
         if deps.store.put_route(before, after):
-            deps.log.note("route_closed", route_key=closure.route_key, until=closure.until, reason=closure.reason)
+            if not known:
+                deps.log.note("route_closed", route_key=route_key, until=closure.until, reason=closure.reason)
             return
