@@ -124,6 +124,8 @@ def _new_job(
 
 
 def _estimate(payload: Mapping[str, Any], route: Route, policy: Policy) -> int | None:
+    if route.prices is None:
+        return None
     return estimate(payload, route.prices, policy.output_contract.max_output_tokens)
 
 

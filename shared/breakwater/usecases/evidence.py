@@ -60,7 +60,8 @@ def cost_of(result: Result | None, route: Route | None) -> int | None:
     """What a result cost: the route's prices, else what the gateway reports, else unknown."""
     if result is None:
         return None
-    priced = cost_micros(result.usage, route.prices) if route is not None else None
+    prices = route.prices if route is not None else None
+    priced = cost_micros(result.usage, prices) if prices is not None else None
     return result.reported_cost_micros if priced is None else priced
 
 
