@@ -61,8 +61,13 @@ class LocalCloud:
         if running is None:
             raise LocalCloudError("Start the local cloud before deploying to it.")
         life = f"{running.pid} {running.started}"
-        self._stack.deploy(self.endpoint, life, {"Stage": "local", "LogRetentionDays": "7"} | parameters, quiet=self._quiet)
+        wanted = {"Stage": "local", "LogRetentionDays": "7"} | parameters
+        self._stack.deploy(self.endpoint, life, wanted, quiet=self._quiet)
         self._outputs = {}
+
+    def build(self) -> Path:
+        """Run the real `sam build` if a source changed; returns the folder of the build."""
+        return self._stack.build(quiet=self._quiet)
 
     def start_pump(self) -> None:
         """Feed metrics and queue figures to the emulator's alarms in the background."""
@@ -79,9 +84,9 @@ class LocalCloud:
                 self._processes.stop(name)
         self.emulator.stop()
 
-    def client(self, service: str) -> Any:
-        """A boto3 client with every right."""
-        return client(self.endpoint, service)
+    def client(self, service: str, account: str = "test") -> Any:
+        """A boto3 client with every right; twelve digits as `account` are an isolated account of their own."""
+        return client(self.endpoint, service, account)
 
     def outputs(self) -> Mapping[str, str]:
         """What the deployed template says about itself."""
@@ -114,10 +119,9 @@ class LocalCloud:
         return dict(json.loads(file.read_text())) if file.is_file() else {}
 
 
-def client(endpoint: str, service: str) -> Any:
-    """A boto3 client of a local cloud; the key id `test` has every right there."""
-    session = boto3.session.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
-    # `AWS_PROFILE` and the like must not matter, and a stopped emulator should be noticed soon.
-    config = Config(retries={"total_max_attempts": 2}, connect_timeout=3, read_timeout=60)
-    make: Any = session.client
+def client(endpoint: str, service: str, account: str = "test") -> Any:
+    """A boto3 client of a local cloud; these key ids have every right there."""
+    session = boto3.session.Session(account, "any secret will do", region_name=REGION)
+    config = Config(retries={"total_max_attempts": 2}, connect_timeout=3, read_timeout=60, proxies={})
+    make: Any = session.client  # its overloads want literal names
     return make(service, endpoint_url=endpoint, config=config)

@@ -51,7 +51,12 @@ class Emulator:
         port = self._port(variable)
         self._make_folders(wipe=not self._keep)
         self._processes.start(
-            NAME, [str(python), "-m", "ministack"], cwd=self._folder, env=self._environment(port), log=self.log, port=port,
+            NAME,
+            [str(python), "-m", "ministack"],
+            cwd=self._folder,
+            env=self._environment(port),
+            log=self.log,
+            port=port,
         )
         (self._folder / "port").write_text(str(port))
         if not self._processes.wait_until(NAME, lambda: healthy(port), START_SECONDS):
@@ -65,7 +70,7 @@ class Emulator:
 
     def reset(self) -> None:
         """Forget everything."""
-        httpx.post(f"{self.endpoint}/_ministack/reset", timeout=30).raise_for_status()
+        httpx.post(f"{self.endpoint}/_ministack/reset", timeout=30, trust_env=False).raise_for_status()
 
     def _port(self, variable: str | None) -> int:
         last = self._folder / "port"
@@ -105,6 +110,6 @@ class Emulator:
 def healthy(port: int) -> bool:
     """Whether an emulator answers on this port."""
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/_ministack/health", timeout=2).is_success
+        return httpx.get(f"http://127.0.0.1:{port}/_ministack/health", timeout=2, trust_env=False).is_success
     except httpx.HTTPError:
         return False

@@ -42,13 +42,25 @@ class Processes:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(
-        self, name: str, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, port: int | None = None,
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        log: Path,
+        port: int | None = None,
     ) -> Running:
         """Start a program whose output goes to `log`."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
             child = subprocess.Popen(  # ends in `stop`
-                command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                command,
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
         running = Running(child.pid, _started(child.pid), port)

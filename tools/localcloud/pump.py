@@ -62,7 +62,12 @@ class Pump:
             known = self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=list(QUEUE_METRICS))["Attributes"]
             dimensions = [{"Name": "QueueName", "Value": url.rpartition("/")[2]}]
             for attribute, metric in QUEUE_METRICS.items():
-                yield {"MetricName": metric, "Dimensions": dimensions, "Value": float(known[attribute]), "Unit": "Count"}
+                yield {
+                    "MetricName": metric,
+                    "Dimensions": dimensions,
+                    "Value": float(known[attribute]),
+                    "Unit": "Count",
+                }
 
     def _new_lines(self) -> Iterator[str]:
         groups = self._logs.describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{PREFIX}")["logGroups"]
@@ -96,8 +101,12 @@ def _point(line: Mapping[str, Any], metric: Mapping[str, str], dimensions: list[
     values = [float(one) for one in (value if isinstance(value, list) else [value])]
     when = datetime.fromtimestamp(line["_aws"]["Timestamp"] / 1000, UTC)
     return {
-        "MetricName": metric["Name"], "Dimensions": dimensions, "Timestamp": when, "Values": values,
-        "Counts": [1.0] * len(values), "Unit": metric.get("Unit", "None"),
+        "MetricName": metric["Name"],
+        "Dimensions": dimensions,
+        "Timestamp": when,
+        "Values": values,
+        "Counts": [1.0] * len(values),
+        "Unit": metric.get("Unit", "None"),
     }
 
 

@@ -57,6 +57,6 @@ class Simulator:
 def healthy(port: int) -> bool:
     """Whether a simulator answers on this port."""
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/_sim/health", timeout=2).is_success
+        return httpx.get(f"http://127.0.0.1:{port}/_sim/health", timeout=2, trust_env=False).is_success
     except httpx.HTTPError:
         return False

@@ -23,7 +23,14 @@ from tools.localcloud.errors import LocalCloudError, with_tail
 from tools.localcloud.progress import step
 
 STACK = "breakwater-local"
-BUILT_FROM = ("template.yaml", "samconfig.toml", "layers", "shared", "tools/localcloud/local_template.py", "locks/uv.txt")
+BUILT_FROM = (
+    "template.yaml",
+    "samconfig.toml",
+    "layers",
+    "shared",
+    "locks/uv.txt",
+    "tools/localcloud/local_template.py",
+)
 
 
 class Stack:
@@ -34,35 +41,51 @@ class Stack:
         self._build = root / ".local" / "build"
         self._log = folder / "logs" / "sam.log"
 
+    def build(self, *, quiet: bool = False) -> Path:
+        """Build what changed; returns the folder with the built template."""
+        with self._locked():
+            self._build_if_stale(quiet=quiet)
+        return self._build / "sam"
+
     def deploy(self, endpoint: str, emulator: str, parameters: Mapping[str, str], *, quiet: bool = False) -> None:
         """Build and deploy what changed. `emulator` tells one life of the emulator from another."""
-        self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._locked():
+            built = self._build_if_stale(quiet=quiet)
             self._clean_functions()
-            built = _digest(self._root, BUILT_FROM, sys.version)
-            if not self._done("build", self._build, built):
-                with step("sam build", quiet=quiet):
-                    shutil.rmtree(self._build / "sam", ignore_errors=True)
-                    local_template.write(self._root, self._build)
-                    self._sam(["build"], endpoint)
-                self._mark("build", self._build, built)
             wanted = _digest(self._root, ("functions",), built, emulator, json.dumps(parameters, sort_keys=True))
-            if not self._done("deploy", self._folder, wanted):
-                with step("sam deploy", quiet=quiet):
-                    overrides = self._folder / "parameters.yaml"  # JSON is YAML, and SAM wants this ending
-                    overrides.write_text(json.dumps(parameters))
-                    self._sam(["deploy", "--parameter-overrides", f"file://{overrides}"], endpoint)
-                self._mark("deploy", self._folder, wanted)
+            if self._done("deploy", self._folder, wanted):
+                return
+            with step("sam deploy", quiet=quiet):
+                overrides = self._folder / "parameters.yaml"  # JSON is YAML, and SAM wants this ending
+                overrides.write_text(json.dumps(parameters))
+                self._sam(["deploy", "--parameter-overrides", f"file://{overrides}"], endpoint)
+            self._mark("deploy", self._folder, wanted)
 
-    def _sam(self, arguments: list[str], endpoint: str) -> None:
+    def _build_if_stale(self, *, quiet: bool) -> str:
+        built = _digest(self._root, BUILT_FROM, sys.version)
+        if not self._done("build", self._build, built):
+            with step("sam build", quiet=quiet):
+                shutil.rmtree(self._build / "sam", ignore_errors=True)
+                local_template.write(self._root, self._build)
+                self._sam(["build"])
+            self._mark("build", self._build, built)
+        return built
+
+    def _sam(self, arguments: list[str], endpoint: str = "http://127.0.0.1:9") -> None:
         sam = self._root / ".local" / "venvs" / "sam" / "bin" / "sam"
         if not sam.exists():
             raise LocalCloudError("The SAM CLI is not installed: run `make setup` first.")
+        self._log.parent.mkdir(parents=True, exist_ok=True)
         command = [str(sam), arguments[0], "--config-env", "local", *arguments[1:]]
         with self._log.open("ab") as log:
             done = subprocess.run(
-                command, cwd=self._root, env=self._environment(endpoint), stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, check=False,
+                command,
+                cwd=self._root,
+                env=self._environment(endpoint),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                check=False,
             )
         if done.returncode:
             raise with_tail(f"`sam {arguments[0]}` failed.", self._log, lines=30)
@@ -80,6 +103,7 @@ class Stack:
             "AWS_EC2_METADATA_DISABLED": "true",
             "NO_PROXY": "127.0.0.1,localhost",
             "SAM_CLI_TELEMETRY": "0",
+            "SAM_CLI_POLL_DELAY": "0.3",
             "__SAM_CLI_APP_DIR": str(self._folder / "home"),
         }
 
