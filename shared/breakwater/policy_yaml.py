@@ -1,13 +1,14 @@
 """What do the policy files say? Reads a folder of YAML into one checked catalogue, and compiles it to JSON.
 
-`routes.yaml` holds the routes, `schedules.yaml` the schedules (it may be missing), every other `*.yaml` one workflow.
+`routes.yaml` holds the routes, `schedules.yaml` the schedules and `endpoints.yaml` the webhook endpoints (both may be
+missing), every other `*.yaml` one workflow.
 Used when a bundle is built and by the command line; Lambda reads the compiled JSON and needs no YAML.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import sys
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,12 +20,13 @@ from pydantic import ValidationError
 
 from breakwater.domain.complaints import complaints
 from breakwater.domain.crosscheck import Finding, findings
+from breakwater.domain.endpoints import load_endpoints
 from breakwater.domain.errors import InvalidPolicy
 from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route
 from breakwater.domain.strategy import Model
 
-ROUTES, SCHEDULES = "routes.yaml", "schedules.yaml"
+ROUTES, SCHEDULES, ENDPOINTS = "routes.yaml", "schedules.yaml", "endpoints.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,12 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def load(directory: Path | str, today: datetime.date | None = None) -> Catalogue:
+def load(directory: Path | str, today: dt.date | None = None) -> Catalogue:
     """The catalogue of a folder. Raises InvalidPolicy with every problem found."""
     return load_all(directory, today).catalogue
 
 
-def load_all(directory: Path | str, today: datetime.date | None = None) -> Loaded:
+def load_all(directory: Path | str, today: dt.date | None = None) -> Loaded:
     """The catalogue and the warnings. Raises InvalidPolicy with every problem found, one a line."""
     folder = Path(directory)
     if not (folder / ROUTES).is_file():
@@ -85,16 +87,21 @@ def _line(one: Finding, files: dict[str, str]) -> str:
 def _read(folder: Path, problems: list[str]) -> tuple[Catalogue, dict[str, str]]:
     table = _parse(folder / ROUTES, problems)
     catalogue = Catalogue(default_route=table.get("default_route"))
-    for unknown in sorted(set(table) - {"default_route", "routes"}):
-        problems.append(f"{ROUTES}: {unknown}: is not a known key; known are default_route and routes")
+    problems.extend(
+        f"{ROUTES}: {unknown}: is not a known key; known are default_route and routes"
+        for unknown in sorted(set(table) - {"default_route", "routes"})
+    )
     for key, data in _entries(table, problems):
         route = _model(Route, {**data, "route_key": key}, f"{ROUTES}: routes.{key}", problems)
         if isinstance(route, Route):
             catalogue.routes[route.route_key] = route
-    if (folder / SCHEDULES).is_file():
-        catalogue.schedules = _schedules(folder / SCHEDULES, problems)
-    files = _policies(folder, catalogue, problems)
-    return catalogue, files
+    catalogue.schedules = _listed(folder / SCHEDULES, problems)
+    catalogue.endpoints = _listed(folder / ENDPOINTS, problems)
+    try:
+        load_endpoints(catalogue.endpoints)
+    except InvalidPolicy as error:
+        problems.extend(f"{ENDPOINTS}: {line}" for line in str(error).splitlines())
+    return catalogue, _policies(folder, catalogue, problems)
 
 
 def _entries(table: dict[str, Any], problems: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -109,18 +116,21 @@ def _entries(table: dict[str, Any], problems: list[str]) -> Iterator[tuple[str, 
             problems.append(f"{ROUTES}: routes.{key}: must be a mapping")
 
 
-def _schedules(path: Path, problems: list[str]) -> list[Any]:
-    entries = _parse(path, problems).get("schedules", [])
+def _listed(path: Path, problems: list[str]) -> list[Any]:
+    """The list under the key of the file's own name; empty where there is no such file."""
+    if not path.is_file():
+        return []
+    entries = _parse(path, problems).get(path.stem, [])
     if isinstance(entries, list):
         return entries
-    problems.append(f"{path.name}: schedules: must be a list")
+    problems.append(f"{path.name}: {path.stem}: must be a list")
     return []
 
 
 def _policies(folder: Path, catalogue: Catalogue, problems: list[str]) -> dict[str, str]:
     files: dict[str, str] = {}
     for path in sorted(folder.glob("*.y*ml")):
-        if path.name in (ROUTES, SCHEDULES):
+        if path.name in (ROUTES, SCHEDULES, ENDPOINTS):
             continue
         policy = _model(Policy, _parse(path, problems), path.name, problems)
         if not isinstance(policy, Policy):

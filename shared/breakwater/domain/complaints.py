@@ -60,7 +60,8 @@ def _shown(value: Any) -> str:
 def _unknown_key(kind: type[BaseModel], loc: tuple[int | str, ...]) -> str:
     known = tuple(_model_at(kind, loc[:-1]).model_fields)
     near = get_close_matches(str(loc[-1]), known, n=1)
-    return f"is not a known key; did you mean {near[0]}?" if near else f"is not a known key; known are {', '.join(known)}"
+    advice = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    return f"is not a known key; {advice}"
 
 
 def _model_at(kind: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseModel]:

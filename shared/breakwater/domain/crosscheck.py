@@ -33,7 +33,7 @@ def findings(catalogue: Catalogue, today: date | None = None) -> tuple[Finding, 
         found.append(Finding(path="default_route", text=text))
     for key in catalogue.route_keys():
         route = catalogue.route(key)
-        found.extend(_of_route(route, today) if route else ())
+        found.extend(_of_route(catalogue, route, today) if route else ())
     for workflow in catalogue.workflows():
         found.extend(_of_policy(catalogue, catalogue.need_policy(workflow)))
     return tuple(found)
@@ -44,8 +44,11 @@ def _no_route(catalogue: Catalogue, key: str) -> str:
     return f"there is no route {key!r}" + (f"; did you mean {near[0]!r}?" if near else "; add it to the routes")
 
 
-def _of_route(route: Route, today: date | None) -> Iterator[Finding]:
-    path, as_of = f"routes.{route.route_key}", route.catalogue.as_of
+def _of_route(catalogue: Catalogue, route: Route, today: date | None) -> Iterator[Finding]:
+    path, as_of, webhook = f"routes.{route.route_key}", route.catalogue.as_of, route.capabilities.webhook
+    if webhook is not None and webhook not in {one["name"] for one in catalogue.endpoints}:
+        text = f"there is no webhook endpoint {webhook!r}; add it to the endpoints"
+        yield Finding(path=f"{path}.capabilities.webhook", text=text)
     if today is not None and as_of > today:
         yield Finding(path=f"{path}.catalogue.as_of", text=f"{as_of} is in the future", warning=True)
     elif today is not None and today - as_of > STALE_AFTER:

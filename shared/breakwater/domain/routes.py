@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictBool, field_validator
+from pydantic import Field, StrictBool, field_validator, model_validator
 from pydantic_core import from_json, to_json
 
 from breakwater.domain.errors import NotFound
@@ -100,6 +100,12 @@ class Route(Model):
             raise ValueError("must begin with https://")
         return url.rstrip("/") if url else url
 
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        if self.provider == "gateway" and not (self.gateway and self.base_url):
+            raise ValueError("a gateway route needs gateway (its name) and base_url")
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class RouteView:
@@ -120,11 +126,12 @@ OPEN = RouteView()
 
 @dataclass(slots=True)
 class Catalogue:
-    """All routes, policies and schedules. Compiled entries stay plain data until somebody asks for them."""
+    """All routes, policies, schedules and endpoints. Compiled entries stay plain data until somebody asks for them."""
 
     routes: dict[str, Route] = field(default_factory=dict)
     policies: dict[str, Policy] = field(default_factory=dict)
     schedules: list[Any] = field(default_factory=list)
+    endpoints: list[Any] = field(default_factory=list)
     default_route: str | None = None
     _raw_routes: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _raw_policies: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -166,6 +173,7 @@ class Catalogue:
             "routes": {one.route_key: _plain(one) for one in routes if one},
             "policies": {one.workflow: _plain(one) for one in policies if one},
             "schedules": self.schedules,
+            "endpoints": self.endpoints,
         }, indent=1) + b"\n"
 
     @classmethod
@@ -173,7 +181,7 @@ class Catalogue:
         """The catalogue from its compiled form. Cheap: nothing is validated before somebody asks for it."""
         data = from_json(text)
         return cls(
-            schedules=data["schedules"], default_route=data["default_route"],
+            schedules=data["schedules"], endpoints=data["endpoints"], default_route=data["default_route"],
             _raw_routes=data["routes"], _raw_policies=data["policies"],
         )
 
