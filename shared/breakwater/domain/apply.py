@@ -118,7 +118,7 @@ def _succeeded(job: Job, event: ev.Succeeded, now: int) -> Job:
 def _retry(job: Job, event: ev.RetryScheduled, _now: int) -> Job:
     return job.with_(
         **_AT_REST, **_seen(event.signal), **_spent(job, event.usage, event.cost_micros), ready_at=event.at,
-        reason=event.reason, lane=event.lane or job.lane,
+        reason=event.reason, lane=event.lane or job.lane, max_attempts=event.max_attempts or job.max_attempts,
         possible_duplicate=job.possible_duplicate or event.possible_duplicate,
     )
 

@@ -115,6 +115,7 @@ class RetryScheduled:
     signal: Signal | None = None
     possible_duplicate: bool = False
     lane: Lane | None = None
+    max_attempts: int | None = None  # what the generation may use in its new lane
     usage: Usage | None = None
     cost_micros: int | None = None
 

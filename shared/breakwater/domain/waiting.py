@@ -30,11 +30,16 @@ def retry(case: Case, plan: Plan) -> Decision:
     if not fits(case.job, lane, at, case.call_ms):
         return _too_late(case, lane, at, plan)
     at_once = case.in_run and lane in PEOPLE_WAIT and wait <= case.policy.retry_now_max_ms
-    event = ev.RetryScheduled(
-        at=at, reason=plan.reason or _reason(case, at_once=at_once), signal=case.signal,
-        possible_duplicate=plan.duplicate, lane=None if lane is case.job.lane else lane,
-    )
+    event = _scheduled(case, lane, at, plan, plan.reason or _reason(case, at_once=at_once))
     return Decision(event=event, why=_why(case, wait, plan), retry_now=at_once, close=plan.close)
+
+
+def _scheduled(case: Case, lane: Lane, at: int, plan: Plan, reason: Reason) -> ev.RetryScheduled:
+    moves = lane is not case.job.lane
+    return ev.RetryScheduled(
+        at=at, reason=reason, signal=case.signal, possible_duplicate=plan.duplicate, lane=lane if moves else None,
+        max_attempts=case.policy.total_attempts(lane) if moves else None,
+    )
 
 
 def _lane(case: Case) -> Lane:
@@ -87,9 +92,7 @@ def _to_background(case: Case, lane: Lane, at: int, plan: Plan) -> Decision | No
         return None
     if not attempts_left(case.job, case.policy, target) or not fits(case.job, target, at, case.call_ms):
         return None
-    event = ev.RetryScheduled(
-        at=at, reason=plan.reason or _reason(case, at_once=False), signal=case.signal, lane=target,
-    )
+    event = _scheduled(case, target, at, plan, plan.reason or _reason(case, at_once=False))
     return Decision(
         event=event, why="too late for the person who waits; it goes on in the background", close=plan.close,
     )
