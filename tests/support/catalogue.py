@@ -23,46 +23,75 @@ def policy(workflow: str, **more: Any) -> Any:
 
 def route(route_key: str, **more: Any) -> Route:
     """A synchronous text route with prices."""
-    return Route.model_validate({
-        "route_key": route_key, "provider": "openai", "endpoint": "responses", "model": "gpt-5.2",
-        "credential": "openai", "quality_tier": "standard", "vendor": "openai", "region": "us",
-        "data_boundary": "us", "procurement": "approved",
-        "capabilities": {
-            "tools": True, "json_schema": True, "streaming": True, "context_window": 400_000, "safety": [],
-            "max_output_tokens": 16_000,
-        },
-        "observability": {"served_model": True, "usage": True, "request_id": True, "route_result": True},
-        "prices": {"input": 1_000_000, "cached_input": 100_000, "output": 10_000_000},
-        "catalogue": {"as_of": date(2026, 11, 1), "source": "test"}, **more,
-    })
+    return Route.model_validate(
+        {
+            "route_key": route_key,
+            "provider": "openai",
+            "endpoint": "responses",
+            "model": "gpt-5.2",
+            "credential": "openai",
+            "quality_tier": "standard",
+            "vendor": "openai",
+            "region": "us",
+            "data_boundary": "us",
+            "procurement": "approved",
+            "capabilities": {
+                "tools": True,
+                "json_schema": True,
+                "streaming": True,
+                "context_window": 400_000,
+                "safety": [],
+                "max_output_tokens": 16_000,
+            },
+            "observability": {"served_model": True, "usage": True, "request_id": True, "route_result": True},
+            "prices": {"input": 1_000_000, "cached_input": 100_000, "output": 10_000_000},
+            "catalogue": {"as_of": date(2026, 11, 1), "source": "test"},
+            **more,
+        }
+    )
 
 
 def catalogue() -> Catalogue:
     """Every workflow that tests use."""
     webhook = {
         "capabilities": {
-            "tools": True, "json_schema": True, "background": True, "webhook": "openai", "context_window": 400_000,
+            "tools": True,
+            "json_schema": True,
+            "background": True,
+            "webhook": "openai",
+            "context_window": 400_000,
         },
     }
     media = {"capabilities": {"media": ["image"]}, "prices": {"image": 40_000}}
     routes = [
-        route("plain"), route("other", credential="second", model="gpt-5.2"), route("hook", **webhook),
+        route("plain"),
+        route("other", credential="second", model="gpt-5.2"),
+        route("hook", **webhook),
         route("poll", capabilities={"background": True, "context_window": 400_000}),
         route("pictures", endpoint="images", model="gpt-image-1", **media),
     ]
     fallback = {
-        "name": "second_account", "route": "other", "approved_by": "ops", "approved_on": "2026-11-01",
+        "name": "second_account",
+        "route": "other",
+        "approved_by": "ops",
+        "approved_on": "2026-11-01",
         "contract_version": "1",
     }
     policies = [
-        policy("sync"), policy("summary", route="hook", mode="background", webhook_grace_ms=120_000),
-        policy("polled", route="poll", mode="background"), policy("paid", side_effects="paid"),
+        policy("sync"),
+        policy("summary", route="hook", mode="background", webhook_grace_ms=120_000),
+        policy("polled", route="poll", mode="background"),
+        policy("paid", side_effects="paid"),
         policy("external", route="hook", mode="background", side_effects="external"),
-        policy("guarded", requires_approval=True), policy("fallback", fallbacks=[fallback]),
-        policy("compared", require_same_served_model=True), policy("pictures", route="pictures"),
-        policy("truncatable", accept_truncated=True), policy("urgent", priority="high"),
+        policy("guarded", requires_approval=True),
+        policy("fallback", fallbacks=[fallback]),
+        policy("compared", require_same_served_model=True),
+        policy("pictures", route="pictures"),
+        policy("truncatable", accept_truncated=True),
+        policy("urgent", priority="high"),
     ]
     return Catalogue(
-        routes={one.route_key: one for one in routes}, policies={one.workflow: one for one in policies},
+        routes={one.route_key: one for one in routes},
+        policies={one.workflow: one for one in policies},
         default_route="plain",
     )

@@ -39,7 +39,12 @@ class World:
     """One installation. `hook(name, when)` is called before and after every outside call."""
 
     def __init__(
-        self, *, hook: Hook | None = None, clock: FakeClock | None = None, store: Any = None, draw: float = 0.5,
+        self,
+        *,
+        hook: Hook | None = None,
+        clock: FakeClock | None = None,
+        store: Any = None,
+        draw: float = 0.5,
         routes: Catalogue | None = None,
     ) -> None:
         quiet: Hook = hook or (lambda _name, _when: None)
@@ -48,9 +53,17 @@ class World:
         self.queues, self.payloads, self.control = FakeQueues(quiet), FakePayloads(quiet), FakeControl()
         self.bus, self.log, self.provider = FakeBus(quiet), FakeLog(), FakeProvider(quiet)
         self.deps = Deps(
-            store=self.store, queues=self.queues, payloads=self.payloads, control=self.control,
-            catalogue=routes or catalogue(), clock=self.clock, log=self.log, draw=lambda: draw,
-            providers=self.provider, bus=self.bus, code_version="test",
+            store=self.store,
+            queues=self.queues,
+            payloads=self.payloads,
+            control=self.control,
+            catalogue=routes or catalogue(),
+            clock=self.clock,
+            log=self.log,
+            draw=lambda: draw,
+            providers=self.provider,
+            bus=self.bus,
+            code_version="test",
         )
         self._names = itertools.count(1)
 
@@ -59,9 +72,13 @@ class World:
     def submit(self, workflow: str = "sync", key: str | None = "k-1", **more: Any) -> Admitted:
         """Admit one intent as the API does."""
         owner = more.pop("owner", OWNER)
-        content = {"prompt": "a boat"} if workflow == "pictures" else {
-            "messages": [{"role": "user", "content": more.pop("text", "hello")}],
-        }
+        content = (
+            {"prompt": "a boat"}
+            if workflow == "pictures"
+            else {
+                "messages": [{"role": "user", "content": more.pop("text", "hello")}],
+            }
+        )
         body = {"workflow": workflow, "input": content, **more}
         return admit(self.deps, owner, parse(body), key, "request-1")
 
