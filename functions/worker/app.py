@@ -23,5 +23,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 def _told(record: dict[str, Any], context: Any) -> Told:
     received = record.get("attributes", {}).get("ApproximateReceiveCount", "0")
     return Told(
-        message_id=record.get("messageId"), receive_count=int(received), lambda_request_id=context.aws_request_id,
+        message_id=record.get("messageId"),
+        receive_count=int(received),
+        lambda_request_id=context.aws_request_id,
     )

@@ -120,7 +120,13 @@ class JobStore(Protocol):
         ...
 
     def due(
-        self, shard: int, until: int, limit: int, cursor: Mapping[str, Any] | None = None, *, newest: bool = False,
+        self,
+        shard: int,
+        until: int,
+        limit: int,
+        cursor: Mapping[str, Any] | None = None,
+        *,
+        newest: bool = False,
     ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
         """Due items of one shard, earliest (or latest) first, and where to go on."""
         ...

@@ -35,16 +35,28 @@ class JsonLog:
         """One line per write, with the metrics that follow from it."""
         execution = job.execution or (before.execution if before else None)
         line = {
-            "event": event, "job_id": job.job_id, "workflow": job.workflow, "lane": job.lane.value,
-            "status": job.status.value, "reason": job.reason.value, "generation": job.generation,
-            "attempt": job.attempt, "lease_epoch": job.lease_epoch, "rev": job.rev, "route_key": job.route_key,
-            "from_status": before.status.value if before else None, "owed": sorted(job.owed),
-            "request_id": job.request_id, "pid": os.getpid(),
+            "event": event,
+            "job_id": job.job_id,
+            "workflow": job.workflow,
+            "lane": job.lane.value,
+            "status": job.status.value,
+            "reason": job.reason.value,
+            "generation": job.generation,
+            "attempt": job.attempt,
+            "lease_epoch": job.lease_epoch,
+            "rev": job.rev,
+            "route_key": job.route_key,
+            "from_status": before.status.value if before else None,
+            "owed": sorted(job.owed),
+            "request_id": job.request_id,
+            "pid": os.getpid(),
         }
         if execution is not None:
             line |= {
-                "execution_id": execution.id, "message_id": execution.message_id,
-                "provider_job_id": execution.provider_job_id, "provider_request_id": execution.provider_request_id,
+                "execution_id": execution.id,
+                "message_id": execution.message_id,
+                "provider_job_id": execution.provider_job_id,
+                "provider_request_id": execution.provider_request_id,
             }
         self._write({**line, **more}, step_metrics(event, before, job))
 
@@ -66,10 +78,13 @@ def embedded(metrics: list[Metric], line: Mapping[str, Any], now: int) -> dict[s
     dimensions = [name for name in ("workflow", "lane", "route_key") if line.get(name)]
     block = {
         "Timestamp": now,
-        "CloudWatchMetrics": [{
-            "Namespace": NAMESPACE, "Dimensions": [[], dimensions] if dimensions else [[]],
-            "Metrics": [{"Name": name, "Unit": unit} for name, _, unit in metrics],
-        }],
+        "CloudWatchMetrics": [
+            {
+                "Namespace": NAMESPACE,
+                "Dimensions": [[], dimensions] if dimensions else [[]],
+                "Metrics": [{"Name": name, "Unit": unit} for name, _, unit in metrics],
+            }
+        ],
     }
     return {"_aws": block, **{name: value for name, value, _ in metrics}}
 
@@ -80,7 +95,9 @@ def step_metrics(event: str, before: Job | None, job: Job) -> list[Metric]:
     if event == "Admitted":
         found.append(("Admitted", 1, "Count"))
     if event == "Leased" and before is not None:
-        found.append(("QueueWait", max(0, job.updated_at - max(before.ready_at, before.round_started_at)), "Milliseconds"))
+        found.append(
+            ("QueueWait", max(0, job.updated_at - max(before.ready_at, before.round_started_at)), "Milliseconds")
+        )
         found.append(("Attempts", 1, "Count"))
         if before.retry_after_ms is not None and before.reason is Reason.PROVIDER_WAIT_HINT:
             found.append(("HintObeyedBy", job.updated_at - before.ready_at, "Milliseconds"))
@@ -104,15 +121,21 @@ def _provider_metrics(job: Job) -> list[Metric]:
 def _final_metrics(job: Job) -> list[Metric]:
     good = job.status is Status.SUCCEEDED
     return [
-        ("Succeeded", 1 if good else 0, "Count"), ("Finished", 0 if job.status is Status.CANCELLED else 1, "Count"),
+        ("Succeeded", 1 if good else 0, "Count"),
+        ("Finished", 0 if job.status is Status.CANCELLED else 1, "Count"),
         ("DeadLetters", 1 if job.status is Status.DEAD_LETTER else 0, "Count"),
-        ("CostMicros", job.cost_micros, "None"), ("TimeToFinal", job.updated_at - job.created_at, "Milliseconds"),
+        ("CostMicros", job.cost_micros, "None"),
+        ("TimeToFinal", job.updated_at - job.created_at, "Milliseconds"),
     ]
 
 
 _COUNTED: Mapping[str, str] = {
-    "lease_expired": "LeaseExpired", "nudge_lost": "NudgeLost", "delivery_refused": "DeliveryRefused",
-    "effect_given_up": "EffectGivenUp", "unreadable_message": "UnreadableMessage", "route_closed": "RouteClosed",
+    "lease_expired": "LeaseExpired",
+    "nudge_lost": "NudgeLost",
+    "delivery_refused": "DeliveryRefused",
+    "effect_given_up": "EffectGivenUp",
+    "unreadable_message": "UnreadableMessage",
+    "route_closed": "RouteClosed",
     "late_write": "LateWrite",
 }
 

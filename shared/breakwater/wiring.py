@@ -18,6 +18,7 @@ import boto3
 from botocore.config import Config
 
 from breakwater.clock import SystemClock
+from breakwater.domain.endpoints import Endpoint, load_endpoints
 from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.obligations import Queue
 from breakwater.domain.routes import Catalogue
@@ -43,9 +44,12 @@ from breakwater.usecases.intake import IntakeDeps
 from breakwater.usecases.lease import RENEW_TIMEOUT
 
 POLICIES = Path(__file__).with_name("policies.json")
+ENDPOINTS = Path(__file__).with_name("endpoints.json")
 _DEFAULT = Config(connect_timeout=2, read_timeout=6, retries={"mode": "standard", "total_max_attempts": 4})
 _RENEWALS = Config(
-    connect_timeout=RENEW_TIMEOUT / 2000, read_timeout=RENEW_TIMEOUT / 2000, retries={"total_max_attempts": 1},
+    connect_timeout=RENEW_TIMEOUT / 2000,
+    read_timeout=RENEW_TIMEOUT / 2000,
+    retries={"total_max_attempts": 1},
 )
 
 
@@ -67,7 +71,7 @@ def log() -> JsonLog:
 
 
 @cache
-def client(service: str, renewals: bool = False) -> Any:  # noqa: FBT001, FBT002 - part of the cache key
+def client(service: str, renewals: bool = False) -> Any:
     """One client a service and process; a sound time-out and few repeats everywhere."""
     make: Any = boto3.client  # its overloads want literal names
     return make(service, config=_RENEWALS if renewals else _DEFAULT)
@@ -95,8 +99,10 @@ def control() -> ControlTable:
 def queue_urls(settings: StoreSettings) -> dict[Queue, str]:
     """The nudge queues by name."""
     return {
-        Queue.INTERACTIVE: settings.interactive_queue_url, Queue.BACKGROUND: settings.background_queue_url,
-        Queue.COMPLETION: settings.completion_queue_url, Queue.EFFECTS: settings.effects_queue_url,
+        Queue.INTERACTIVE: settings.interactive_queue_url,
+        Queue.BACKGROUND: settings.background_queue_url,
+        Queue.COMPLETION: settings.completion_queue_url,
+        Queue.EFFECTS: settings.effects_queue_url,
     }
 
 
@@ -106,8 +112,14 @@ def _deps(**more: Any) -> Deps:
         "payloads": S3Payloads(client("s3"), load(PayloadSettings, os.environ).payload_bucket),
     }
     return Deps(
-        store=store(), control=control(), catalogue=catalogue(), clock=clock(), log=log(), draw=random.random,
-        code_version=os.environ.get("CODE_VERSION", ""), **{**parts, **more},
+        store=store(),
+        control=control(),
+        catalogue=catalogue(),
+        clock=clock(),
+        log=log(),
+        draw=random.random,
+        code_version=os.environ.get("CODE_VERSION", ""),
+        **{**parts, **more},
     )
 
 
@@ -139,8 +151,10 @@ def for_sweep() -> Deps:
     """The minute sweep, which also drains the queues' DLQs."""
     drain = load(DrainSettings, os.environ)
     dlqs = {
-        Queue.INTERACTIVE: drain.interactive_dlq_url, Queue.BACKGROUND: drain.background_dlq_url,
-        Queue.COMPLETION: drain.completion_dlq_url, Queue.EFFECTS: drain.effects_dlq_url,
+        Queue.INTERACTIVE: drain.interactive_dlq_url,
+        Queue.BACKGROUND: drain.background_dlq_url,
+        Queue.COMPLETION: drain.completion_dlq_url,
+        Queue.EFFECTS: drain.effects_dlq_url,
     }
     urls = queue_urls(load(StoreSettings, os.environ))
     queues = SqsQueues(client("sqs"), urls, drain.dead_letters_queue_url, dlqs)
@@ -154,6 +168,12 @@ def for_intake() -> IntakeDeps:
     queues = SqsQueues(client("sqs"), {Queue.COMPLETION: settings.completion_queue_url})
     jobs = DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id)
     return IntakeDeps(store=jobs, queues=queues, clock=clock(), log=log())
+
+
+@cache
+def endpoints() -> dict[str, Endpoint]:
+    """The webhook endpoints compiled into the code layer."""
+    return load_endpoints(json.loads(ENDPOINTS.read_bytes()))
 
 
 @cache

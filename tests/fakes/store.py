@@ -116,7 +116,13 @@ class FakeJobStore:
     # --- indexes
 
     def due(
-        self, shard: int, until: int, limit: int, cursor: Mapping[str, Any] | None = None, *, newest: bool = False,
+        self,
+        shard: int,
+        until: int,
+        limit: int,
+        cursor: Mapping[str, Any] | None = None,
+        *,
+        newest: bool = False,
     ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
         self._hook("due", "before")
         assert 0 <= shard < DUE_SHARDS
@@ -127,7 +133,7 @@ class FakeJobStore:
                 found.append((plain["due_at"], pk))
         found.sort(reverse=newest)
         start = cursor["offset"] if cursor else 0
-        page = found[start:start + limit]
+        page = found[start : start + limit]
         items = [DueItem(pk.split("#", 1)[0].lower(), pk.split("#", 1)[1], at) for at, pk in page]
         more = start + limit < len(found)
         return items, {"offset": start + limit} if more else None
@@ -138,7 +144,7 @@ class FakeJobStore:
         if cursor:
             created, job_id = cursor.split(".", 1)
             at = next(n for n, job in enumerate(mine) if (str(job.created_at), job.job_id) == (created, job_id))
-            mine = mine[at + 1:]
+            mine = mine[at + 1 :]
         page = mine[:limit]
         following = f"{page[-1].created_at}.{page[-1].job_id}" if len(mine) > limit else None
         return [job.job_id for job in page], following
@@ -192,8 +198,11 @@ class FakeJobStore:
         for total in totals:
             kept = self.totals.setdefault((line["owner_key"], total), {})
             added = {
-                "executions": 1, "cost_micros": line.get("cost_micros", 0), "usage_units": line.get("usage_units", 0),
-                "input_tokens": line.get("input_tokens", 0), "output_tokens": line.get("output_tokens", 0),
+                "executions": 1,
+                "cost_micros": line.get("cost_micros", 0),
+                "usage_units": line.get("usage_units", 0),
+                "input_tokens": line.get("input_tokens", 0),
+                "output_tokens": line.get("output_tokens", 0),
             }
             for field, value in added.items():
                 kept[field] = kept.get(field, 0) + value
@@ -203,7 +212,8 @@ class FakeJobStore:
     def usage(self, owner_key: str, prefix: str) -> list[Mapping[str, Any]]:
         return [
             {"sk": f"TOTAL#{name}", **kept}
-            for (owner, name), kept in sorted(self.totals.items()) if owner == owner_key and name.startswith(prefix)
+            for (owner, name), kept in sorted(self.totals.items())
+            if owner == owner_key and name.startswith(prefix)
         ]
 
     # --- for tests

@@ -27,8 +27,11 @@ class EventBus:
     def put(self, event_id: str, kind: str, detail: Mapping[str, Any], at: int) -> None:
         """Publish one event. Repeated with the same `id` in its detail, by which a consumer knows it again."""
         entry = {
-            "Source": SOURCE, "DetailType": kind, "EventBusName": self._name,
-            "Detail": json.dumps({"id": event_id, **detail}), "Time": datetime.fromtimestamp(at / 1000, UTC),
+            "Source": SOURCE,
+            "DetailType": kind,
+            "EventBusName": self._name,
+            "Detail": json.dumps({"id": event_id, **detail}),
+            "Time": datetime.fromtimestamp(at / 1000, UTC),
         }
         try:
             answer = self._client.put_events(Entries=[entry])

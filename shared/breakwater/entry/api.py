@@ -81,7 +81,10 @@ def _limit(text: str | None) -> int:
 def _cursor(text: str | None) -> str | None:
     if text is not None and not re.fullmatch(r"[0-9]{1,15}\.job_[a-z2-7]{1,40}", text):
         raise InvalidRequest(
-            "`cursor` can't be used.", field="cursor", rule="from_previous_page", fix="send `next_cursor` as it came",
+            "`cursor` can't be used.",
+            field="cursor",
+            rule="from_previous_page",
+            fix="send `next_cursor` as it came",
         )
     return text
 
@@ -112,7 +115,8 @@ def _usage(deps: Deps, caller: Principal, event: Mapping[str, Any], _job_id: str
 
 _JOB = r"/v1/jobs/(?P<job_id>[^/]{1,64})"
 ROUTES: tuple[tuple[str, re.Pattern[str], Call], ...] = tuple(
-    (method, re.compile(path), call) for method, path, call in (
+    (method, re.compile(path), call)
+    for method, path, call in (
         ("POST", r"/v1/jobs", _submit),
         ("GET", r"/v1/jobs", _list),
         ("GET", _JOB, _read),

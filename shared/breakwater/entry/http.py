@@ -11,7 +11,15 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from breakwater.domain.errors import BreakwaterError, Conflict, InvalidRequest, NotAuthorised, Rejected, TooLarge, Unavailable
+from breakwater.domain.errors import (
+    BreakwaterError,
+    Conflict,
+    InvalidRequest,
+    NotAuthorised,
+    Rejected,
+    TooLarge,
+    Unavailable,
+)
 from breakwater.domain.request import MAX_BODY_BYTES
 from breakwater.ports import Log
 from breakwater.usecases.admit import Principal
@@ -56,7 +64,9 @@ def raw_body(event: Mapping[str, Any]) -> bytes:
     raw = _decoded(body) if event.get("isBase64Encoded") else str(body).encode("utf-8", "surrogatepass")
     if len(raw) > MAX_BODY_BYTES:
         raise TooLarge(
-            f"The body has {len(raw)} bytes.", field="body", rule=f"at most {MAX_BODY_BYTES} bytes",
+            f"The body has {len(raw)} bytes.",
+            field="body",
+            rule=f"at most {MAX_BODY_BYTES} bytes",
             fix="send less, or a reference to a file the provider can read",
         )
     return raw
@@ -67,7 +77,10 @@ def _decoded(body: Any) -> bytes:
         return base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError, TypeError) as error:
         raise InvalidRequest(
-            "The body is no base64.", field="body", rule="base64", fix="send the body as it is",
+            "The body is no base64.",
+            field="body",
+            rule="base64",
+            fix="send the body as it is",
         ) from error
 
 
@@ -78,12 +91,16 @@ def json_body(event: Mapping[str, Any]) -> Any:
         return json.loads(raw, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise InvalidRequest(
-            f"The body is no JSON (line {error.lineno}, column {error.colno}).", field="body", rule="json",
+            f"The body is no JSON (line {error.lineno}, column {error.colno}).",
+            field="body",
+            rule="json",
             fix="send one JSON object in UTF-8",
         ) from None
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
         raise InvalidRequest(
-            f"The body is no JSON ({type(error).__name__}).", field="body", rule="json",
+            f"The body is no JSON ({type(error).__name__}).",
+            field="body",
+            rule="json",
             fix="send one JSON object in UTF-8, not nested too deeply",
         ) from None
 
@@ -104,7 +121,9 @@ def answered(event: Mapping[str, Any], log: Log, work: Callable[[], dict[str, An
         return problem(status, slug, error, request_id, headers)
     except Exception as error:  # noqa: BLE001 - the last line: told by class and place, never by message
         log.note("request_crashed", request_id=request_id, error=type(error).__name__, where=_where(error))
-        return problem(500, "internal", BreakwaterError("Our own mistake; it is logged under the request id."), request_id)
+        return problem(
+            500, "internal", BreakwaterError("Our own mistake; it is logged under the request id."), request_id
+        )
 
 
 def _row(error: BreakwaterError) -> tuple[int, str, dict[str, str]]:
@@ -119,7 +138,11 @@ def _row(error: BreakwaterError) -> tuple[int, str, dict[str, str]]:
 
 
 def problem(
-    status: int, slug: str, error: BreakwaterError, request_id: Any, headers: Mapping[str, str] | None = None,
+    status: int,
+    slug: str,
+    error: BreakwaterError,
+    request_id: Any,
+    headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """RFC 9457: type, title, status, detail, and our members: field, rule, fix, request_id, and the ids involved."""
     title = (type(error).__doc__ or "").strip().splitlines()[0]

@@ -18,11 +18,11 @@ from typing import Any
 ABSENT = "attribute_not_exists(pk)"
 PAST_RETENTION = "(attribute_exists(#ttl) AND #ttl < :now_s)"
 EXISTS = "attribute_exists(pk)"
-REV_AS_READ = "#rev = :rev"
-HOLDS_EPOCH = "lease_epoch = :epoch"
-LEASE_AS_READ = "locked_until = :locked_until"
+REV_AS_READ = "#rev = :read_rev"
+HOLDS_EPOCH = "lease_epoch = :held_epoch"
+LEASE_AS_READ = "locked_until = :read_locked_until"
 NOT_EXPIRED = "locked_until > :now"
-DUE_AS_READ = "due_at = :due"
+DUE_AS_READ = "due_at = :read_due"
 NOT_PROCESSED = "attribute_not_exists(processed_at)"
 
 
@@ -52,17 +52,17 @@ def past_retention(now_s: int) -> Condition:
 
 def rev_as_read(rev: int) -> Condition:
     """Nobody wrote META since it was read; an update never creates what it does not find."""
-    return Condition(f"{EXISTS} AND {REV_AS_READ}", {":rev": rev})
+    return Condition(f"{EXISTS} AND {REV_AS_READ}", {":read_rev": rev})
 
 
 def holds_epoch(epoch: int) -> Condition:
     """The writer still holds this lease."""
-    return Condition(HOLDS_EPOCH, {":epoch": epoch})
+    return Condition(HOLDS_EPOCH, {":held_epoch": epoch})
 
 
 def lease_as_read(locked_until: int) -> Condition:
     """The lease was not renewed since it was read."""
-    return Condition(LEASE_AS_READ, {":locked_until": locked_until})
+    return Condition(LEASE_AS_READ, {":read_locked_until": locked_until})
 
 
 def not_expired(now: int) -> Condition:

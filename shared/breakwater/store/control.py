@@ -61,13 +61,17 @@ class ControlTable:
         plain |= {"pk": f"KEY#{key.key_hash}", "sk": META, "scopes": sorted(key.scopes)}
         with answered():
             self._client.put_item(
-                TableName=self._table, Item=to_wire(plain), ConditionExpression="attribute_not_exists(pk)",
+                TableName=self._table,
+                Item=to_wire(plain),
+                ConditionExpression="attribute_not_exists(pk)",
             )
 
     def owner(self, owner_key: str) -> Mapping[str, Any]:
         """An owner's settings."""
         found: Mapping[str, Any] = self._cache.get(
-            f"owner {owner_key}", OWNER_CACHE_MS, lambda: self._item(f"OWNER#{owner_key}", "CONFIG"),
+            f"owner {owner_key}",
+            OWNER_CACHE_MS,
+            lambda: self._item(f"OWNER#{owner_key}", "CONFIG"),
         )
         return found
 
@@ -79,6 +83,8 @@ class ControlTable:
     def _item(self, pk: str, sk: str) -> dict[str, Any]:
         with answered():
             item = self._client.get_item(
-                TableName=self._table, Key=to_wire({"pk": pk, "sk": sk}), ConsistentRead=True,
+                TableName=self._table,
+                Key=to_wire({"pk": pk, "sk": sk}),
+                ConsistentRead=True,
             ).get("Item")
         return from_wire(item) if item else {}

@@ -38,8 +38,10 @@ class MetaTable:
         try:
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._client.put_item(
-                    TableName=self._table, Item=to_wire(job_attributes(job)),
-                    ConditionExpression=condition.text, ExpressionAttributeNames={"#ttl": "ttl"},
+                    TableName=self._table,
+                    Item=to_wire(job_attributes(job)),
+                    ConditionExpression=condition.text,
+                    ExpressionAttributeNames={"#ttl": "ttl"},
                     ExpressionAttributeValues=to_wire(condition.values),
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
@@ -51,7 +53,9 @@ class MetaTable:
         """META, read consistently."""
         with answered():
             item = self._client.get_item(
-                TableName=self._table, Key=job_key(job_id), ConsistentRead=True,
+                TableName=self._table,
+                Key=job_key(job_id),
+                ConsistentRead=True,
             ).get("Item")
         return job_of(item) if item else None
 
@@ -76,8 +80,11 @@ class MetaTable:
         try:
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._client.update_item(
-                    TableName=self._table, Key=job_key(before.job_id), UpdateExpression=update,
-                    ConditionExpression=condition.text, ExpressionAttributeNames={"#rev": "rev", **names},
+                    TableName=self._table,
+                    Key=job_key(before.job_id),
+                    UpdateExpression=update,
+                    ConditionExpression=condition.text,
+                    ExpressionAttributeNames={"#rev": "rev", **names},
                     ExpressionAttributeValues=to_wire({**values, **condition.values}),
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
@@ -102,7 +109,9 @@ class MetaTable:
         try:
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._renewals.update_item(
-                    TableName=self._table, Key=job_key(job_id), UpdateExpression="SET locked_until = :until",
+                    TableName=self._table,
+                    Key=job_key(job_id),
+                    UpdateExpression="SET locked_until = :until",
                     ConditionExpression=condition.text,
                     ExpressionAttributeValues=to_wire({":until": locked_until, **condition.values}),
                 )
@@ -115,8 +124,10 @@ class MetaTable:
         try:
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._client.put_item(
-                    TableName=self._table, Item=to_wire(child_attributes(job_id, child, ttl)),
-                    ConditionExpression=when.absent().text, ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    TableName=self._table,
+                    Item=to_wire(child_attributes(job_id, child, ttl)),
+                    ConditionExpression=when.absent().text,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
             item = old_item(error)
@@ -127,7 +138,9 @@ class MetaTable:
         """One child, read consistently."""
         with answered():
             item = self._client.get_item(
-                TableName=self._table, Key={"pk": {"S": f"JOB#{job_id}"}, "sk": {"S": sk}}, ConsistentRead=True,
+                TableName=self._table,
+                Key={"pk": {"S": f"JOB#{job_id}"}, "sk": {"S": sk}},
+                ConsistentRead=True,
             ).get("Item")
         return child_of(item) if item else None
 
@@ -139,9 +152,12 @@ class MetaTable:
             more = {"ExclusiveStartKey": start} if start else {}
             with answered():
                 page = self._client.query(
-                    TableName=self._table, ConsistentRead=True,
-                    KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)", Limit=limit - len(found),
-                    ExpressionAttributeValues=to_wire({":pk": f"JOB#{job_id}", ":prefix": prefix}), **more,
+                    TableName=self._table,
+                    ConsistentRead=True,
+                    KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
+                    Limit=limit - len(found),
+                    ExpressionAttributeValues=to_wire({":pk": f"JOB#{job_id}", ":prefix": prefix}),
+                    **more,
                 )
             found += [child_of(item) for item in page["Items"]]
             start = page.get("LastEvaluatedKey")
@@ -160,7 +176,8 @@ def _condition(before: Job, guard: Guard) -> when.Condition:
 
 
 def _difference(
-    before: Mapping[str, Any], after: Mapping[str, Any],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
 ) -> tuple[str, dict[str, str], dict[str, Any]]:
     """SET what changed, REMOVE what vanished, as an update expression with its names and values."""
     names: dict[str, str] = {}
@@ -177,4 +194,3 @@ def _difference(
             removes.append(f"#{name}")
     text = "SET " + ", ".join(sets)
     return (text + (" REMOVE " + ", ".join(removes) if removes else ""), names, values)
-

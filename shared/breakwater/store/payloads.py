@@ -41,6 +41,8 @@ class S3Payloads:
     def presign(self, ref: str, seconds: int) -> str:
         """A URL that reads the object for `seconds`."""
         url: str = self._client.generate_presigned_url(
-            "get_object", Params={"Bucket": self._bucket, "Key": ref}, ExpiresIn=seconds,
+            "get_object",
+            Params={"Bucket": self._bucket, "Key": ref},
+            ExpiresIn=seconds,
         )
         return url

@@ -23,7 +23,10 @@ class SqsQueues:
     """`ports.Queues` over SQS. `urls` and `dlq_urls` by queue; `dead_letters` is the queue for people."""
 
     def __init__(
-        self, client: Any, urls: Mapping[Queue, str], dead_letters: str | None = None,
+        self,
+        client: Any,
+        urls: Mapping[Queue, str],
+        dead_letters: str | None = None,
         dlq_urls: Mapping[Queue, str] | None = None,
     ) -> None:
         self._client, self._urls, self._dead_letters = client, urls, dead_letters
@@ -34,8 +37,10 @@ class SqsQueues:
         for one in nudges:
             with answered(QueueUnavailable):
                 self._client.send_message(
-                    QueueUrl=self._urls[one.queue], MessageBody=_body(kind, item_id),
-                    DelaySeconds=delay_seconds(one.at, now), MessageGroupId=_group(group),
+                    QueueUrl=self._urls[one.queue],
+                    MessageBody=_body(kind, item_id),
+                    DelaySeconds=delay_seconds(one.at, now),
+                    MessageGroupId=_group(group),
                 )
 
     def nudge_all(self, queue: Queue, items: Sequence[tuple[str, str, str]]) -> list[int]:
@@ -44,7 +49,7 @@ class SqsQueues:
         for start in range(0, len(items), _BATCH):
             entries = [
                 {"Id": str(start + n), "MessageBody": _body(kind, item_id), "MessageGroupId": _group(group)}
-                for n, (kind, item_id, group) in enumerate(items[start:start + _BATCH])
+                for n, (kind, item_id, group) in enumerate(items[start : start + _BATCH])
             ]
             with answered(QueueUnavailable):
                 answer = self._client.send_message_batch(QueueUrl=self._urls[queue], Entries=entries)
@@ -57,7 +62,8 @@ class SqsQueues:
             raise QueueUnavailable("no dead-letters queue is configured")
         with answered(QueueUnavailable):
             self._client.send_message(
-                QueueUrl=self._dead_letters, MessageBody=json.dumps(dict(reference), separators=(",", ":")),
+                QueueUrl=self._dead_letters,
+                MessageBody=json.dumps(dict(reference), separators=(",", ":")),
             )
 
     def drain(self, queue: Queue, limit: int) -> list[tuple[str, str]]:
@@ -66,8 +72,10 @@ class SqsQueues:
         while len(found) < limit:
             with answered(QueueUnavailable):
                 answer = self._client.receive_message(
-                    QueueUrl=self._dlq_urls[queue], MaxNumberOfMessages=min(_BATCH, limit - len(found)),
-                    VisibilityTimeout=60, WaitTimeSeconds=0,
+                    QueueUrl=self._dlq_urls[queue],
+                    MaxNumberOfMessages=min(_BATCH, limit - len(found)),
+                    VisibilityTimeout=60,
+                    WaitTimeSeconds=0,
                 )
             messages = answer.get("Messages", [])
             found += [(one["ReceiptHandle"], one["Body"]) for one in messages]

@@ -24,15 +24,25 @@ class RecordTable:
         self._client, self._table = client, table
 
     def due(
-        self, shard: int, until: int, limit: int, cursor: Mapping[str, Any] | None = None, *, newest: bool = False,
+        self,
+        shard: int,
+        until: int,
+        limit: int,
+        cursor: Mapping[str, Any] | None = None,
+        *,
+        newest: bool = False,
     ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
         """Due items of one shard, earliest (or latest) first; the index is read eventually."""
         more = {"ExclusiveStartKey": cursor} if cursor else {}
         with answered():
             page = self._client.query(
-                TableName=self._table, IndexName="due", Limit=limit, ScanIndexForward=not newest,
+                TableName=self._table,
+                IndexName="due",
+                Limit=limit,
+                ScanIndexForward=not newest,
                 KeyConditionExpression="due_shard = :shard AND due_at <= :until",
-                ExpressionAttributeValues=to_wire({":shard": f"due#{shard}", ":until": until}), **more,
+                ExpressionAttributeValues=to_wire({":shard": f"due#{shard}", ":until": until}),
+                **more,
             )
         found = [_due_item(from_wire(item)) for item in page["Items"]]
         return found, page.get("LastEvaluatedKey")
@@ -42,14 +52,25 @@ class RecordTable:
         more: dict[str, Any] = {}
         if cursor:
             created, job_id = cursor.split(".", 1)
-            more = {"ExclusiveStartKey": to_wire({
-                "pk": f"JOB#{job_id}", "sk": META, "owner_shard": owner_key, "created_at": int(created),
-            })}
+            more = {
+                "ExclusiveStartKey": to_wire(
+                    {
+                        "pk": f"JOB#{job_id}",
+                        "sk": META,
+                        "owner_shard": owner_key,
+                        "created_at": int(created),
+                    }
+                )
+            }
         with answered():
             page = self._client.query(
-                TableName=self._table, IndexName="owner", Limit=limit, ScanIndexForward=False,
+                TableName=self._table,
+                IndexName="owner",
+                Limit=limit,
+                ScanIndexForward=False,
                 KeyConditionExpression="owner_shard = :owner",
-                ExpressionAttributeValues=to_wire({":owner": owner_key}), **more,
+                ExpressionAttributeValues=to_wire({":owner": owner_key}),
+                **more,
             )
         ids = [from_wire(item)["pk"].split("#", 1)[1] for item in page["Items"]]
         last = page.get("LastEvaluatedKey")
@@ -63,8 +84,10 @@ class RecordTable:
         try:
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._client.put_item(
-                    TableName=self._table, Item=to_wire(delivery_attributes(delivery)),
-                    ConditionExpression=when.absent().text, ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    TableName=self._table,
+                    Item=to_wire(delivery_attributes(delivery)),
+                    ConditionExpression=when.absent().text,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
             item = old_item(error)
@@ -75,7 +98,9 @@ class RecordTable:
         """One delivery, read consistently."""
         with answered():
             item = self._client.get_item(
-                TableName=self._table, Key=_delivery_key(delivery_id), ConsistentRead=True,
+                TableName=self._table,
+                Key=_delivery_key(delivery_id),
+                ConsistentRead=True,
             ).get("Item")
         return delivery_of(item) if item else None
 
@@ -83,11 +108,12 @@ class RecordTable:
         """Replace the item. Condition: `due_at` as read, not yet processed; never creates one."""
         condition = when.Condition(when.EXISTS) & when.Condition(when.NOT_PROCESSED)
         if before.due_at is not None:
-            condition &= when.Condition(when.DUE_AS_READ, {":due": before.due_at})
+            condition &= when.Condition(when.DUE_AS_READ, {":read_due": before.due_at})
         try:
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._client.put_item(
-                    TableName=self._table, Item=to_wire(delivery_attributes(after)),
+                    TableName=self._table,
+                    Item=to_wire(delivery_attributes(after)),
                     ConditionExpression=condition.text,
                     **({"ExpressionAttributeValues": to_wire(condition.values)} if condition.values else {}),
                 )
@@ -99,7 +125,9 @@ class RecordTable:
         """The state of a route."""
         with answered():
             item = self._client.get_item(
-                TableName=self._table, Key=_route_key(route_key), ConsistentRead=True,
+                TableName=self._table,
+                Key=_route_key(route_key),
+                ConsistentRead=True,
             ).get("Item")
         return _route_of(from_wire(item)) if item else None
 
@@ -113,7 +141,11 @@ class RecordTable:
         try:
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._client.put_item(
-                    TableName=self._table, Item=to_wire(plain), ConditionExpression=condition.text, **names, **values,
+                    TableName=self._table,
+                    Item=to_wire(plain),
+                    ConditionExpression=condition.text,
+                    **names,
+                    **values,
                 )
         except ClientError:
             return False
@@ -123,9 +155,13 @@ class RecordTable:
         """The line (put if absent) and its totals in one transaction, so each execution counts exactly once."""
         pk = f"OWNER#{line['owner_key']}"
         item = {"pk": pk, "sk": f"USAGE#{line['period']}#{line['execution_id']}", **line}
-        put = {"Put": {
-            "TableName": self._table, "Item": to_wire(item), "ConditionExpression": when.absent().text,
-        }}
+        put = {
+            "Put": {
+                "TableName": self._table,
+                "Item": to_wire(item),
+                "ConditionExpression": when.absent().text,
+            }
+        }
         adds = [self._add(pk, total, line) for total in totals]
         try:
             with answered(StoreUnavailable, TRANSACTION_CANCELLED):
@@ -138,21 +174,30 @@ class RecordTable:
         return True
 
     def _add(self, pk: str, total: str, line: Mapping[str, Any]) -> dict[str, Any]:
-        return {"Update": {
-            "TableName": self._table, "Key": to_wire({"pk": pk, "sk": f"TOTAL#{total}"}),
-            "UpdateExpression": "ADD executions :one, cost_micros :cost, usage_units :units, input_tokens :in, "
-                                "output_tokens :out",
-            "ExpressionAttributeValues": to_wire({
-                ":one": 1, ":cost": line.get("cost_micros", 0), ":units": line.get("usage_units", 0),
-                ":in": line.get("input_tokens", 0), ":out": line.get("output_tokens", 0),
-            }),
-        }}
+        return {
+            "Update": {
+                "TableName": self._table,
+                "Key": to_wire({"pk": pk, "sk": f"TOTAL#{total}"}),
+                "UpdateExpression": "ADD executions :one, cost_micros :cost, usage_units :units, input_tokens :in, "
+                "output_tokens :out",
+                "ExpressionAttributeValues": to_wire(
+                    {
+                        ":one": 1,
+                        ":cost": line.get("cost_micros", 0),
+                        ":units": line.get("usage_units", 0),
+                        ":in": line.get("input_tokens", 0),
+                        ":out": line.get("output_tokens", 0),
+                    }
+                ),
+            }
+        }
 
     def usage(self, owner_key: str, prefix: str) -> list[Mapping[str, Any]]:
         """Totals of an owner whose name starts with `prefix`, in order."""
         with answered():
             page = self._client.query(
-                TableName=self._table, KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
+                TableName=self._table,
+                KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
                 ExpressionAttributeValues=to_wire({":pk": f"OWNER#{owner_key}", ":prefix": f"TOTAL#{prefix}"}),
             )
         return [from_wire(item) for item in page["Items"]]

@@ -55,8 +55,13 @@ class Admitted:
 
 
 def admit(
-    deps: Deps, principal: Principal, request: JobRequest, key: str | None, request_id: str | None,
-    *, interactive: bool = False,
+    deps: Deps,
+    principal: Principal,
+    request: JobRequest,
+    key: str | None,
+    request_id: str | None,
+    *,
+    interactive: bool = False,
 ) -> Admitted:
     """Store the intent and nudge a worker, or find the job that stands for it already.
 
@@ -84,26 +89,42 @@ def _place(deps: Deps, request: JobRequest) -> tuple[Policy, Route]:
     policy = deps.catalogue.policy(request.workflow)
     if policy is None:
         raise InvalidRequest(
-            "There is no workflow of this name.", field="workflow", rule="known_workflow",
+            "There is no workflow of this name.",
+            field="workflow",
+            rule="known_workflow",
             fix="use one of: " + ", ".join(deps.catalogue.workflows()),
         )
     route = deps.catalogue.route(policy.route)
     if route is None:
         raise InvalidRequest(
-            "The workflow has no route.", field="workflow", rule="route", fix="deploy the route its policy names",
+            "The workflow has no route.",
+            field="workflow",
+            rule="route",
+            fix="deploy the route its policy names",
         )
     media = bool(route.capabilities.media)
     if media != (request.input.prompt is not None):
         raise InvalidRequest(
-            "The input does not fit the workflow.", field="input", rule="input_shape",
+            "The input does not fit the workflow.",
+            field="input",
+            rule="input_shape",
             fix="send `input.prompt` to a media workflow" if media else "send `input.messages` to this workflow",
         )
     return policy, route
 
 
 def _new_job(
-    deps: Deps, principal: Principal, request: JobRequest, key: str | None, request_id: str | None,
-    policy: Policy, route: Route, payload: Mapping[str, Any], now: int, *, interactive: bool,
+    deps: Deps,
+    principal: Principal,
+    request: JobRequest,
+    key: str | None,
+    request_id: str | None,
+    policy: Policy,
+    route: Route,
+    payload: Mapping[str, Any],
+    now: int,
+    *,
+    interactive: bool,
 ) -> Job:
     lane = policy.start_lane(interactive=interactive)
     used = key or _derived(policy, principal, request, payload, now)
@@ -112,13 +133,29 @@ def _new_job(
     deadline = now + policy.deadline_ms if lane is Lane.INTERACTIVE_ADMISSION else None
     return Job(
         job_id=identity.job_id(principal.owner_key, request.user_ref, request.workflow, used),
-        owner_key=principal.owner_key, user_ref=request.user_ref, workflow=request.workflow, idempotency_key=used,
-        key_given=key is not None, fingerprint=identity.fingerprint(print_), created_at=now, round_started_at=now,
-        input_ref=input_key(now, identity.input_sha(encode(payload))), request_id=request_id, lane=lane,
-        priority=_priority(policy, request), side_effects=policy.side_effects, callback_url=request.callback_url,
-        stream=request.stream, max_attempts=policy.total_attempts(lane), ready_at=now,
-        expires_at=now + budget.max_queue_age_ms, deadline_at=deadline, updated_at=now, route_key=route.route_key,
-        requested_model=route.model, estimated_cost=_estimate(payload, route, policy),
+        owner_key=principal.owner_key,
+        user_ref=request.user_ref,
+        workflow=request.workflow,
+        idempotency_key=used,
+        key_given=key is not None,
+        fingerprint=identity.fingerprint(print_),
+        created_at=now,
+        round_started_at=now,
+        input_ref=input_key(now, identity.input_sha(encode(payload))),
+        request_id=request_id,
+        lane=lane,
+        priority=_priority(policy, request),
+        side_effects=policy.side_effects,
+        callback_url=request.callback_url,
+        stream=request.stream,
+        max_attempts=policy.total_attempts(lane),
+        ready_at=now,
+        expires_at=now + budget.max_queue_age_ms,
+        deadline_at=deadline,
+        updated_at=now,
+        route_key=route.route_key,
+        requested_model=route.model,
+        estimated_cost=_estimate(payload, route, policy),
         ttl=(now + policy.retention_days * DAY) // 1000,
     )
 
@@ -130,17 +167,28 @@ def _estimate(payload: Mapping[str, Any], route: Route, policy: Policy) -> int |
 
 
 def _derived(
-    policy: Policy, principal: Principal, request: JobRequest, payload: Mapping[str, Any], now: int,
+    policy: Policy,
+    principal: Principal,
+    request: JobRequest,
+    payload: Mapping[str, Any],
+    now: int,
 ) -> str:
     lane = policy.lanes.background_retry
     if lane is not None and lane.require_idempotency_key:
         raise InvalidRequest(
-            "This workflow needs an idempotency key.", field="Idempotency-Key", rule="required",
+            "This workflow needs an idempotency key.",
+            field="Idempotency-Key",
+            rule="required",
             fix="send the header `Idempotency-Key` with one value per business intent, for example a UUID",
         )
     return identity.derived_key(
-        owner=principal.owner_key, user_ref=request.user_ref, workflow=request.workflow, payload=payload,
-        target=request.side_effect_target, window_ms=policy.dedupe_window_ms, now=now,
+        owner=principal.owner_key,
+        user_ref=request.user_ref,
+        workflow=request.workflow,
+        payload=payload,
+        target=request.side_effect_target,
+        window_ms=policy.dedupe_window_ms,
+        now=now,
     )
 
 
@@ -161,8 +209,10 @@ def _known(deps: Deps, standing: Job, wanted: Job, policy: Policy, now: int) -> 
     """The intent was here before: the payload is compared first, then the standing job is the answer."""
     if standing.fingerprint != wanted.fingerprint:
         raise KeyReused(
-            field="Idempotency-Key", rule="same_payload",
-            fix="send the original payload with this key, or a new key for the new payload", job=standing.job_id,
+            field="Idempotency-Key",
+            rule="same_payload",
+            fix="send the original payload with this key, or a new key for the new payload",
+            job=standing.job_id,
         )
     stale = standing.nudged_at is not None and now - standing.nudged_at > _RENUDGE_AFTER
     if standing.status is Status.PENDING and not standing.in_review and stale and standing.ready_at <= now:

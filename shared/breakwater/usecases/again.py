@@ -17,10 +17,15 @@ from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps
 
 # Asking the same question again can't give another answer.
-_POINTLESS = frozenset({
-    Reason.CALLER_FAULT, Reason.CONTENT_REFUSED, Reason.DATA_BOUNDARY_MISMATCH, Reason.INPUT_MISSING,
-    Reason.ANSWER_TRUNCATED,
-})
+_POINTLESS = frozenset(
+    {
+        Reason.CALLER_FAULT,
+        Reason.CONTENT_REFUSED,
+        Reason.DATA_BOUNDARY_MISMATCH,
+        Reason.INPUT_MISSING,
+        Reason.ANSWER_TRUNCATED,
+    }
+)
 # The provider may have done the work, or the user has seen part of it.
 _DOUBLING = frozenset({Reason.PARTIAL_OUTPUT_COMMITTED, Reason.NOT_IDEMPOTENT, Reason.PROVIDER_DEADLINE_EXCEEDED})
 
@@ -31,13 +36,21 @@ def again(deps: Deps, job: Job, policy: Policy, by: str) -> Job:
     now = deps.now()
     lane = policy.start_lane(interactive=False)
     event = ev.Replayed(
-        by=by, at=now, max_attempts=policy.total_attempts(lane), lane=lane,
+        by=by,
+        at=now,
+        max_attempts=policy.total_attempts(lane),
+        lane=lane,
         expires_at=now + policy.lane(lane).max_queue_age_ms,
     )
     archive(deps, job)
-    deps.store.put_child(job.job_id, Child(
-        sk=audit_key(now, f"retry.{job.generation}"), data={"what": "retry", "by": by, "generation": job.generation},
-    ), job.ttl)
+    deps.store.put_child(
+        job.job_id,
+        Child(
+            sk=audit_key(now, f"retry.{job.generation}"),
+            data={"what": "retry", "by": by, "generation": job.generation},
+        ),
+        job.ttl,
+    )
 
     def plan(standing: Job) -> Step | None:
         if standing.status is not Status.DEAD_LETTER or standing.generation != job.generation:
@@ -59,8 +72,11 @@ def _check(job: Job, policy: Policy) -> None:
         raise _late(job, "A repeat could double an effect.", "ask the operator for a reviewed replay")
     if job.manual_retries >= policy.manual_retries:
         raise TooMany(
-            f"The workflow allows {policy.manual_retries} manual retries.", field="job_id", rule="manual_retries",
-            fix="ask the operator for a replay", job=job.job_id,
+            f"The workflow allows {policy.manual_retries} manual retries.",
+            field="job_id",
+            rule="manual_retries",
+            fix="ask the operator for a replay",
+            job=job.job_id,
         )
 
 
@@ -71,10 +87,17 @@ def _late(job: Job, message: str, fix: str) -> TooLate:
 def archive(deps: Deps, job: Job) -> None:
     """Keep the outcome of the generation that ends, before META forgets it."""
     data = {
-        "generation": job.generation, "status": job.status.value, "reason": job.reason.value,
-        "attempts": job.attempt, "waits": job.waits, "polls": job.polls, "completed_at": job.completed_at or 0,
-        "route_key": job.route_key, "last_error_class": job.last_error_class or "",
-        "last_error_type": job.last_error_type or "", "result_ref": job.result_ref or "",
+        "generation": job.generation,
+        "status": job.status.value,
+        "reason": job.reason.value,
+        "attempts": job.attempt,
+        "waits": job.waits,
+        "polls": job.polls,
+        "completed_at": job.completed_at or 0,
+        "route_key": job.route_key,
+        "last_error_class": job.last_error_class or "",
+        "last_error_type": job.last_error_type or "",
+        "result_ref": job.result_ref or "",
         "cost_micros": job.cost_micros,
     }
     child = Child(sk=generation_key(job.created_at, job.generation), data=data)

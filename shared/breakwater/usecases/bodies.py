@@ -52,4 +52,3 @@ def read_input(deps: Deps, job: Job) -> Mapping[str, Any] | None:
     if not isinstance(value, dict):
         raise CorruptItem("the input is no JSON object", job=job.job_id)
     return value
-

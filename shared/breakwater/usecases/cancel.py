@@ -17,7 +17,7 @@ def cancel(deps: Deps, job: Job, by: str, reason: Reason = Reason.CANCELLED_BY_U
 
     def plan(standing: Job) -> Step | None:
         now = deps.now()
-        if standing.final or standing.cancel_requested_at is not None and standing.lease_live(now):
+        if standing.final or (standing.cancel_requested_at is not None and standing.lease_live(now)):
             return None
         if standing.status is Status.PROCESSING and standing.lease_live(now):
             return advance(standing, ev.CancelRequested(by=by, reason=reason), now)
@@ -29,7 +29,11 @@ def cancel(deps: Deps, job: Job, by: str, reason: Reason = Reason.CANCELLED_BY_U
     after = step.job if step else deps.store.get(job.job_id) or job
     if after.final and after.status is not Status.CANCELLED:
         raise TooLate(
-            f"The job is already {after.status.value}; its outcome stands.", field="job_id", rule="not_final",
-            fix="read the job: nothing was changed", job=after.job_id, job_status=after.status.value,
+            f"The job is already {after.status.value}; its outcome stands.",
+            field="job_id",
+            rule="not_final",
+            fix="read the job: nothing was changed",
+            job=after.job_id,
+            job_status=after.status.value,
         )
     return after

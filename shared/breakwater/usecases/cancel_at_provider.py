@@ -30,15 +30,36 @@ def _one(deps: Deps, job: Job, key: str, owed: Owed) -> Step | None:
     now = deps.now()
     if why is not None and owed.tries + 1 < GIVE_UP_TRIES:
         later = Owed(next_at=now + min(HOUR, MINUTE << owed.tries), tries=owed.tries + 1, ref=owed.ref)
-        return change(deps, job, lambda standing: amend(
-            standing, deps.now(), why="CancelPostponed", owed={**standing.owed, key: later},
-        ) if key in standing.owed else None)
+        return change(
+            deps,
+            job,
+            lambda standing: (
+                amend(
+                    standing,
+                    deps.now(),
+                    why="CancelPostponed",
+                    owed={**standing.owed, key: later},
+                )
+                if key in standing.owed
+                else None
+            ),
+        )
     data = {"at": now, "tries": owed.tries + 1, "ref": owed.ref or "", "given_up": why or ""}
     deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=data), job.ttl)
-    return change(deps, job, lambda standing: amend(
-        standing, deps.now(), why="CancelDelivered",
-        owed={name: one for name, one in standing.owed.items() if name != key},
-    ) if key in standing.owed else None)
+    return change(
+        deps,
+        job,
+        lambda standing: (
+            amend(
+                standing,
+                deps.now(),
+                why="CancelDelivered",
+                owed={name: one for name, one in standing.owed.items() if name != key},
+            )
+            if key in standing.owed
+            else None
+        ),
+    )
 
 
 def _ask(deps: Deps, job: Job, key: str, owed: Owed) -> str | None:
@@ -57,7 +78,7 @@ def _ask(deps: Deps, job: Job, key: str, owed: Owed) -> str | None:
 
 def _route_of(deps: Deps, job: Job, key: str) -> str | None:
     """The route the execution ran on: from its archived record, else the job's own route."""
-    suffix = key[len(_PREFIX):]
+    suffix = key[len(_PREFIX) :]
     child = deps.store.child(job.job_id, f"EXEC#{suffix}")
     if child is not None:
         return str(child.data["execution"]["route_key"])

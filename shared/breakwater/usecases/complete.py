@@ -20,7 +20,14 @@ from breakwater.usecases import evidence
 from breakwater.usecases.cancel_at_provider import cancel_owed
 from breakwater.usecases.change import change
 from breakwater.usecases.conclude import (
-    Guarding, adopt_refusal, cancelled, conclude, decision_for, mine, poll_interval, settle,
+    Guarding,
+    adopt_refusal,
+    cancelled,
+    conclude,
+    decision_for,
+    mine,
+    poll_interval,
+    settle,
 )
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained
@@ -46,13 +53,24 @@ def complete(deps: Deps, job_id: str) -> str:
 def _review(deps: Deps, job: Job, now: int) -> str:
     if (job.review_expires_at or 0) > now:
         return "nothing"
-    change(deps, job, lambda standing: advance(
-        standing, ev.Expired(reason=Reason.REVIEW_EXPIRED), now,
-    ) if standing.in_review and (standing.review_expires_at or 0) <= now else None)
+    change(
+        deps,
+        job,
+        lambda standing: (
+            advance(
+                standing,
+                ev.Expired(reason=Reason.REVIEW_EXPIRED),
+                now,
+            )
+            if standing.in_review and (standing.review_expires_at or 0) <= now
+            else None
+        ),
+    )
     return "review_expired"
 
 
 # --- takeover -------------------------------------------------------------------------------------------------------
+
 
 def _takeover(deps: Deps, job: Job, now: int) -> str:
     """A lease ran out: look for what the worker left before anything is repeated."""
@@ -64,8 +82,13 @@ def _takeover(deps: Deps, job: Job, now: int) -> str:
         return Guard(epoch=execution.epoch, locked_until=read)
 
     deps.log.note(
-        "lease_expired", job_id=job.job_id, execution_id=execution.id, epoch=execution.epoch,
-        locked_until=read, workflow=job.workflow, lane=job.lane.value,
+        "lease_expired",
+        job_id=job.job_id,
+        execution_id=execution.id,
+        epoch=execution.epoch,
+        locked_until=read,
+        workflow=job.workflow,
+        lane=job.lane.value,
     )
     result = deps.store.child(job.job_id, result_key(execution.id))
     if result is not None:
@@ -87,7 +110,9 @@ def _adopt_provider_job(deps: Deps, job: Job, execution: Execution, provider_job
     deadline = now + (policy.provider_deadline_ms if policy else poll_interval(0))
     event = ev.ProviderAccepted(provider_job_id=provider_job_id, poll_at=now, provider_deadline_at=deadline)
     change(
-        deps, job, lambda standing: advance(standing, event, deps.now()) if mine(standing, execution) else None,
+        deps,
+        job,
+        lambda standing: advance(standing, event, deps.now()) if mine(standing, execution) else None,
         guard,
     )
     return "adopted_provider_job"
@@ -111,6 +136,7 @@ def _lost(deps: Deps, job: Job, execution: Execution, guard: Guarding) -> str:
 
 
 # --- poll -----------------------------------------------------------------------------------------------------------
+
 
 def _poll(deps: Deps, job: Job, now: int) -> str:
     """Ask the provider about its job, once it is time."""
@@ -137,9 +163,19 @@ def _poll(deps: Deps, job: Job, now: int) -> str:
 
 def _overdue(deps: Deps, job: Job, execution: Execution, now: int) -> str:
     evidence.put_lost(deps, job, execution, "provider_deadline")
-    change(deps, job, lambda standing: advance(
-        standing, ev.Expired(reason=Reason.PROVIDER_DEADLINE_EXCEEDED), now,
-    ) if mine(standing, execution) and may(standing, ev.Expired) else None)
+    change(
+        deps,
+        job,
+        lambda standing: (
+            advance(
+                standing,
+                ev.Expired(reason=Reason.PROVIDER_DEADLINE_EXCEEDED),
+                now,
+            )
+            if mine(standing, execution) and may(standing, ev.Expired)
+            else None
+        ),
+    )
     return "provider_deadline"
 
 

@@ -29,8 +29,14 @@ Guarding = Callable[[Job], Guard]
 
 
 def conclude(
-    deps: Deps, job: Job, execution: Execution, outcome: Outcome, guard: Guarding = lambda _: AS_READ,
-    *, in_run: bool = False, asking: bool = False,
+    deps: Deps,
+    job: Job,
+    execution: Execution,
+    outcome: Outcome,
+    guard: Guarding = lambda _: AS_READ,
+    *,
+    in_run: bool = False,
+    asking: bool = False,
 ) -> Step | None:
     """Make an outcome count. `asking`: it answers our question about a provider job, not the job itself.
 
@@ -51,7 +57,11 @@ def mine(job: Job, execution: Execution) -> bool:
 
 
 def _completed(
-    deps: Deps, job: Job, execution: Execution, outcome: Completed, guard: Guarding,
+    deps: Deps,
+    job: Job,
+    execution: Execution,
+    outcome: Completed,
+    guard: Guarding,
 ) -> Step | None:
     child = evidence.put_result(deps, job, execution, outcome.result, deps.catalogue.route(execution.route_key))
     return settle(deps, job, child, guard)
@@ -76,15 +86,25 @@ def _verdict(deps: Deps, job: Job, event: ev.Succeeded) -> ev.Event:
     policy = deps.catalogue.policy(job.workflow)
     if job.cancel_requested_at is not None and may(job, ev.Cancelled):
         return ev.Cancelled(
-            by=job.cancelled_by or job.owner_key, reason=_cancel_reason(job), execution_id=event.execution_id,
-            usage=event.usage, cost_micros=event.cost_micros,
+            by=job.cancelled_by or job.owner_key,
+            reason=_cancel_reason(job),
+            execution_id=event.execution_id,
+            usage=event.usage,
+            cost_micros=event.cost_micros,
         )
-    strays = policy is not None and policy.require_same_served_model and not same_model(
-        event.served_model, job.requested_model,
+    strays = (
+        policy is not None
+        and policy.require_same_served_model
+        and not same_model(
+            event.served_model,
+            job.requested_model,
+        )
     )
     if strays and may(job, ev.DeadLettered):
         return ev.DeadLettered(
-            reason=Reason.SERVED_MODEL_MISMATCH, result_ref=event.result_ref, usage=event.usage,
+            reason=Reason.SERVED_MODEL_MISMATCH,
+            result_ref=event.result_ref,
+            usage=event.usage,
             cost_micros=event.cost_micros,
         )
     return event
@@ -117,8 +137,12 @@ def _books(deps: Deps, job: Job, execution: Execution, event: ev.Succeeded) -> S
         return None
     now = deps.now()
     return amend(
-        job, now, why="LateResult", owed={**job.owed, key: Owed(next_at=now, ref=execution.id)},
-        cost_micros=job.cost_micros + (event.cost_micros or 0), usage_units=job.usage_units + event.usage.units,
+        job,
+        now,
+        why="LateResult",
+        owed={**job.owed, key: Owed(next_at=now, ref=execution.id)},
+        cost_micros=job.cost_micros + (event.cost_micros or 0),
+        usage_units=job.usage_units + event.usage.units,
     )
 
 
@@ -130,10 +154,16 @@ def _accepted(deps: Deps, job: Job, execution: Execution, outcome: Accepted, gua
             return _orphan(deps, standing, execution, outcome)
         now = deps.now()
         poll_at, deadline = polling(policy, deps.catalogue.route(execution.route_key), now)
-        return advance(standing, ev.ProviderAccepted(
-            provider_job_id=outcome.provider_job_id, provider_request_id=outcome.provider_request_id,
-            poll_at=poll_at, provider_deadline_at=deadline,
-        ), now)
+        return advance(
+            standing,
+            ev.ProviderAccepted(
+                provider_job_id=outcome.provider_job_id,
+                provider_request_id=outcome.provider_request_id,
+                poll_at=poll_at,
+                provider_deadline_at=deadline,
+            ),
+            now,
+        )
 
     step = change(deps, job, plan, guard)
     if step is None or step.job.cancel_requested_at is None or step.job.final:
@@ -159,13 +189,26 @@ def _orphan(deps: Deps, job: Job, execution: Execution, outcome: Accepted) -> St
     if not job.final or same or key in job.owed or evidence.delivered(deps, job, key):
         return None
     now = deps.now()
-    return amend(job, now, why="OrphanFound", owed={
-        **job.owed, key: Owed(next_at=now, ref=outcome.provider_job_id),
-    })
+    return amend(
+        job,
+        now,
+        why="OrphanFound",
+        owed={
+            **job.owed,
+            key: Owed(next_at=now, ref=outcome.provider_job_id),
+        },
+    )
 
 
 def _refused(
-    deps: Deps, job: Job, execution: Execution, outcome: Refused, guard: Guarding, *, in_run: bool, asking: bool,
+    deps: Deps,
+    job: Job,
+    execution: Execution,
+    outcome: Refused,
+    guard: Guarding,
+    *,
+    in_run: bool,
+    asking: bool,
 ) -> Step | None:
     policy = deps.catalogue.policy(job.workflow)
     if outcome.partial is not None and policy is not None and acceptable(policy, outcome.signal):
@@ -184,8 +227,15 @@ def adopt_refusal(deps: Deps, job: Job, execution: Execution, child: Child, guar
 
 
 def _follow(  # noqa: PLR0913 - one value more than seven would only be another name for these
-    deps: Deps, job: Job, execution: Execution, archive: Callable[[Job], Child], signal: Signal, guard: Guarding, *,
-    in_run: bool = False, asking: bool = False,
+    deps: Deps,
+    job: Job,
+    execution: Execution,
+    archive: Callable[[Job], Child],
+    signal: Signal,
+    guard: Guarding,
+    *,
+    in_run: bool = False,
+    asking: bool = False,
 ) -> Step | None:
     """Decide, archive the execution if it is over, move the job, close the route for everybody if the decision says so."""
     decided: list[Decision] = []
@@ -207,14 +257,26 @@ def _follow(  # noqa: PLR0913 - one value more than seven would only be another 
     if decided and step is not None:
         close_route(deps, decided[0])
         deps.log.note(
-            "decided", job_id=job.job_id, execution_id=execution.id, why=decided[0].why, rule=signal.rule,
-            error_class=signal.error_class.value, route_key=signal.route_key, retry_after_ms=signal.retry_after_ms,
+            "decided",
+            job_id=job.job_id,
+            execution_id=execution.id,
+            why=decided[0].why,
+            rule=signal.rule,
+            error_class=signal.error_class.value,
+            route_key=signal.route_key,
+            retry_after_ms=signal.retry_after_ms,
         )
     return step
 
 
 def decision_for(
-    deps: Deps, job: Job, execution: Execution, signal: Signal, *, in_run: bool = False, asking: bool = False,
+    deps: Deps,
+    job: Job,
+    execution: Execution,
+    signal: Signal,
+    *,
+    in_run: bool = False,
+    asking: bool = False,
 ) -> Decision:
     """What the policy makes of a signal now; a policy or route that is gone holds the job."""
     policy, route = deps.catalogue.policy(job.workflow), deps.catalogue.route(execution.route_key)
@@ -250,4 +312,3 @@ def _poll_again(deps: Deps, job: Job, execution: Execution) -> Step | None:
 def poll_interval(age_ms: int) -> int:
     """How long to leave a provider alone: a tenth of the age so far, between 10 s and 5 min."""
     return max(10_000, min(300_000, age_ms // 10))
-

@@ -101,8 +101,13 @@ def _execution(deps: Deps, job: Job, execution_id: str) -> Execution | None:
         return execution_of(child.data["execution"])
     generation, attempt = (int(part) for part in execution_id.rsplit(".", 2)[-2:])
     return Execution(
-        id=execution_id, generation=generation, attempt=attempt, epoch=0, route_key=job.route_key,
-        requested_model=job.requested_model, opened_at=job.created_at,
+        id=execution_id,
+        generation=generation,
+        attempt=attempt,
+        epoch=0,
+        route_key=job.route_key,
+        requested_model=job.requested_model,
+        opened_at=job.created_at,
     )
 
 
@@ -110,8 +115,12 @@ def _close(deps: Deps, delivery: Delivery, verdict: str) -> str:
     now = deps.now()
     deps.store.update_delivery(delivery, replace(delivery, processed_at=now, verdict=verdict, due_at=None))
     deps.log.note(
-        "delivery_processed", endpoint=delivery.endpoint, webhook_id=delivery.webhook_id, verdict=verdict,
-        event_type=delivery.event_type, delay_ms=now - delivery.received_at,
+        "delivery_processed",
+        endpoint=delivery.endpoint,
+        webhook_id=delivery.webhook_id,
+        verdict=verdict,
+        event_type=delivery.event_type,
+        delay_ms=now - delivery.received_at,
     )
     return verdict
 

@@ -52,17 +52,22 @@ def _one(deps: Deps, queue: Queue, body: str) -> str:
 def _keep(deps: Deps, queue: Queue, body: str) -> str:
     """An unreadable or ownerless message: a person finds its digest and origin, not its content."""
     raw = body.encode("utf-8", "replace")
-    deps.queues.dead_letter({
-        "kind": "unreadable", "queue": queue.value, "body_sha256": hashlib.sha256(raw).hexdigest(),
-        "body_bytes": len(raw), "seen_at": deps.now(),
-    })
+    deps.queues.dead_letter(
+        {
+            "kind": "unreadable",
+            "queue": queue.value,
+            "body_sha256": hashlib.sha256(raw).hexdigest(),
+            "body_bytes": len(raw),
+            "seen_at": deps.now(),
+        }
+    )
     deps.log.note("unreadable_message", queue=queue.value, body_bytes=len(raw))
     return "kept_for_people"
 
 
 def _count(deps: Deps, job: Job) -> Step | None:
     now = deps.now()
-    if job.final and not job.owed or job.in_review:
+    if (job.final and not job.owed) or job.in_review:
         return None
     crashes = job.crashes + 1
     if crashes >= MOST_CRASHES and may(job, ev.DeadLettered):

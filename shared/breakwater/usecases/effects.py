@@ -80,6 +80,7 @@ def effect_id(job: Job, key: str) -> str:
 
 # --- one function a kind --------------------------------------------------------------------------------------------
 
+
 def _usage(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
     """One line in the ledger for one execution, found in its own record."""
     child = _record_of(deps, job, owed)
@@ -101,14 +102,23 @@ def usage_line(job: Job, execution: Mapping[str, Any]) -> dict[str, Any]:
     usage = execution.get("usage") or {}
     day = datetime.fromtimestamp(execution.get("closed_at", job.updated_at) / 1000, UTC)
     return {
-        "owner_key": job.owner_key, "workflow": job.workflow, "period": day.strftime("%Y-%m"),
-        "execution_id": execution["id"], "job_id": job.job_id, "at": execution.get("closed_at", job.updated_at),
-        "route_key": execution["route_key"], "requested_model": execution["requested_model"],
-        "served_model": execution.get("served_model") or "", "cost_micros": execution.get("cost_micros") or 0,
+        "owner_key": job.owner_key,
+        "workflow": job.workflow,
+        "period": day.strftime("%Y-%m"),
+        "execution_id": execution["id"],
+        "job_id": job.job_id,
+        "at": execution.get("closed_at", job.updated_at),
+        "route_key": execution["route_key"],
+        "requested_model": execution["requested_model"],
+        "served_model": execution.get("served_model") or "",
+        "cost_micros": execution.get("cost_micros") or 0,
         "usage_units": usage.get("input_tokens", 0) + usage.get("output_tokens", 0) or usage.get("images", 0),
-        "input_tokens": usage.get("input_tokens", 0), "cached_tokens": usage.get("cached_tokens", 0),
-        "output_tokens": usage.get("output_tokens", 0), "reasoning_tokens": usage.get("reasoning_tokens", 0),
-        "outcome": execution.get("outcome", ""), "possible_duplicate": bool(execution.get("possible_duplicate")),
+        "input_tokens": usage.get("input_tokens", 0),
+        "cached_tokens": usage.get("cached_tokens", 0),
+        "output_tokens": usage.get("output_tokens", 0),
+        "reasoning_tokens": usage.get("reasoning_tokens", 0),
+        "outcome": execution.get("outcome", ""),
+        "possible_duplicate": bool(execution.get("possible_duplicate")),
     }
 
 
@@ -119,10 +129,19 @@ def _dead_letter(deps: Deps, job: Job, key: str, _owed: Owed) -> None:
 def dead_letter_reference(job: Job, reference_id: str) -> dict[str, Any]:
     """What a person finds in the queue: references, class, attempts and times; nothing private."""
     return {
-        "reference_id": reference_id, "job_id": job.job_id, "workflow": job.workflow, "owner_key": job.owner_key,
-        "generation": job.generation, "reason": job.reason.value, "error_class": job.last_error_class,
-        "provider_error_type": job.last_error_type, "http_status": job.http_status, "attempts": job.attempt,
-        "route_key": job.route_key, "created_at": job.created_at, "dead_at": job.completed_at,
+        "reference_id": reference_id,
+        "job_id": job.job_id,
+        "workflow": job.workflow,
+        "owner_key": job.owner_key,
+        "generation": job.generation,
+        "reason": job.reason.value,
+        "error_class": job.last_error_class,
+        "provider_error_type": job.last_error_type,
+        "http_status": job.http_status,
+        "attempts": job.attempt,
+        "route_key": job.route_key,
+        "created_at": job.created_at,
+        "dead_at": job.completed_at,
     }
 
 
@@ -134,11 +153,21 @@ def _bus(deps: Deps, job: Job, key: str, _owed: Owed) -> None:
 def bus_detail(job: Job) -> dict[str, Any]:
     """The event on the team's bus, version 1: ids, status, reason, money; never content."""
     return {
-        "version": 1, "job_id": job.job_id, "workflow": job.workflow, "owner_key": job.owner_key,
-        "user_ref": job.user_ref, "status": job.status.value, "reason": job.reason.value,
-        "generation": job.generation, "attempts": job.attempt, "requested_model": job.requested_model,
-        "served_model": job.served_model, "cost_micros": job.cost_micros, "usage_units": job.usage_units,
-        "created_at": job.created_at, "completed_at": job.completed_at,
+        "version": 1,
+        "job_id": job.job_id,
+        "workflow": job.workflow,
+        "owner_key": job.owner_key,
+        "user_ref": job.user_ref,
+        "status": job.status.value,
+        "reason": job.reason.value,
+        "generation": job.generation,
+        "attempts": job.attempt,
+        "requested_model": job.requested_model,
+        "served_model": job.served_model,
+        "cost_micros": job.cost_micros,
+        "usage_units": job.usage_units,
+        "created_at": job.created_at,
+        "completed_at": job.completed_at,
     }
 
 

@@ -6,7 +6,6 @@ child keeps what a worker learned after it lost its lease. All are put if absent
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,13 @@ from breakwater.domain import events as ev
 from breakwater.domain.job import Execution, Job
 from breakwater.domain.pricing import cost_micros
 from breakwater.domain.records import (
-    Child, effect_child_key, execution_data, execution_key, execution_of, late_key, result_key,
+    Child,
+    effect_child_key,
+    execution_data,
+    execution_key,
+    execution_of,
+    late_key,
+    result_key,
 )
 from breakwater.domain.results import Refused, Result, Usage
 from breakwater.domain.routes import Route
@@ -39,8 +44,11 @@ def usage_of(data: Mapping[str, Any] | None) -> Usage | None:
 def result_body(result: Result) -> dict[str, Any]:
     """The part of a result that the user gets."""
     return {
-        "text": result.text, "structured": result.structured, "tool_calls": [dict(one) for one in result.tool_calls],
-        "media": [dict(one) for one in result.media], "finish_reason": result.finish_reason,
+        "text": result.text,
+        "structured": result.structured,
+        "tool_calls": [dict(one) for one in result.tool_calls],
+        "media": [dict(one) for one in result.media],
+        "finish_reason": result.finish_reason,
     }
 
 
@@ -48,9 +56,12 @@ def closed(execution: Execution, result: Result | None, route: Route | None, now
     """An execution as it ended, priced by the route table."""
     cost = cost_of(result, route)
     return replace(
-        execution, closed_at=now, outcome=outcome,
+        execution,
+        closed_at=now,
+        outcome=outcome,
         served_model=result.served_model if result else None,
-        usage=usage_data(result.usage) if result else None, cost_micros=cost,
+        usage=usage_data(result.usage) if result else None,
+        cost_micros=cost,
         provider_request_id=(result.provider_request_id if result else None) or execution.provider_request_id,
         provider_job_id=(result.provider_job_id if result else None) or execution.provider_job_id,
     )
@@ -69,8 +80,10 @@ def put_result(deps: Deps, job: Job, execution: Execution, result: Result, route
     """Store a paid result; what stands there afterwards, ours or the one that was first."""
     done = closed(execution, result, route, deps.now(), "completed")
     data = {
-        "execution": execution_data(done), "finish_reason": result.finish_reason,
-        "evidence": dict(result.evidence), "reported_cost_micros": result.reported_cost_micros or 0,
+        "execution": execution_data(done),
+        "finish_reason": result.finish_reason,
+        "evidence": dict(result.evidence),
+        "reported_cost_micros": result.reported_cost_micros or 0,
     }
     child = child_with_body(deps, job.job_id, result_key(execution.id), encode(result_body(result)), data)
     return deps.store.put_child(job.job_id, child, job.ttl)
@@ -80,10 +93,14 @@ def succeeded_by(child: Child) -> ev.Succeeded:
     """The event that a result child stands for; the same whoever reads it."""
     execution = execution_of(child.data["execution"])
     return ev.Succeeded(
-        execution_id=execution.id, result_ref=child.sk, usage=usage_of(execution.usage) or Usage(),
-        cost_micros=execution.cost_micros, served_model=execution.served_model,
+        execution_id=execution.id,
+        result_ref=child.sk,
+        usage=usage_of(execution.usage) or Usage(),
+        cost_micros=execution.cost_micros,
+        served_model=execution.served_model,
         finish_reason=str(child.data.get("finish_reason", "stop")),
-        provider_request_id=execution.provider_request_id, provider_job_id=execution.provider_job_id,
+        provider_request_id=execution.provider_request_id,
+        provider_job_id=execution.provider_job_id,
     )
 
 
@@ -92,8 +109,11 @@ def put_refusal(deps: Deps, job: Job, execution: Execution, refused: Refused, ro
     signal = refused.signal
     done = replace(
         closed(execution, refused.partial, route, deps.now(), _outcome(signal)),
-        error_class=signal.error_class.value, error_type=signal.provider_error_type,
-        error_code=signal.provider_error_code, http_status=signal.http_status, rule=signal.rule,
+        error_class=signal.error_class.value,
+        error_type=signal.provider_error_type,
+        error_code=signal.provider_error_code,
+        http_status=signal.http_status,
+        rule=signal.rule,
         retry_after_ms=signal.retry_after_ms,
         provider_request_id=signal.provider_request_id or execution.provider_request_id,
         provider_job_id=refused.provider_job_id or execution.provider_job_id,
@@ -125,10 +145,14 @@ def signal_of(child: Child) -> Signal:
     dimension = child.data.get("limit_dimension")
     return Signal(
         error_class=ErrorClass(execution.error_class or ErrorClass.OUTCOME_UNKNOWN),
-        http_status=execution.http_status, provider_error_type=execution.error_type,
-        provider_error_code=execution.error_code, retry_after_ms=execution.retry_after_ms,
-        limit_dimension=LimitDimension(dimension) if dimension else None, route_key=execution.route_key,
-        provider_request_id=execution.provider_request_id, rule=execution.rule or "unknown",
+        http_status=execution.http_status,
+        provider_error_type=execution.error_type,
+        provider_error_code=execution.error_code,
+        retry_after_ms=execution.retry_after_ms,
+        limit_dimension=LimitDimension(dimension) if dimension else None,
+        route_key=execution.route_key,
+        provider_request_id=execution.provider_request_id,
+        rule=execution.rule or "unknown",
     )
 
 

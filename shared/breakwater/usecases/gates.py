@@ -29,7 +29,8 @@ def _own_limits(job: Job, policy: Policy, now: int) -> ev.Event | None:
         return ev.DeadLettered(reason=Reason.MAX_ATTEMPTS_EXHAUSTED)
     if policy.requires_approval and job.approved_by is None:
         return ev.HeldForReview(
-            reason=Reason.APPROVAL_REQUIRED, review_expires_at=now + policy.review_max_age_ms,
+            reason=Reason.APPROVAL_REQUIRED,
+            review_expires_at=now + policy.review_max_age_ms,
         )
     return None
 

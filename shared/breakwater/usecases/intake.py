@@ -46,9 +46,16 @@ def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: F
     """
     now = deps.clock.now()
     delivery = Delivery(
-        endpoint=endpoint, webhook_id=webhook_id, event_type=facts.event_type[:80],
-        body_sha=hashlib.sha256(body).hexdigest(), received_at=now, provider_job_id=facts.provider_job_id,
-        job_id=facts.job_id, execution_id=facts.execution_id, outcome=facts.outcome, due_at=now + NUDGE_GRACE,
+        endpoint=endpoint,
+        webhook_id=webhook_id,
+        event_type=facts.event_type[:80],
+        body_sha=hashlib.sha256(body).hexdigest(),
+        received_at=now,
+        provider_job_id=facts.provider_job_id,
+        job_id=facts.job_id,
+        execution_id=facts.execution_id,
+        outcome=facts.outcome,
+        due_at=now + NUDGE_GRACE,
         ttl=(now + KEEP_DAYS * DAY) // 1000,
     )
     standing = deps.store.record_delivery(delivery)
@@ -58,8 +65,12 @@ def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: F
     if (standing or delivery).processed_at is None:
         _nudge(deps, delivery, now)
     deps.log.note(
-        "delivery_taken", endpoint=endpoint, webhook_id=webhook_id, event_type=delivery.event_type,
-        job_id=facts.job_id, verdict=verdict,
+        "delivery_taken",
+        endpoint=endpoint,
+        webhook_id=webhook_id,
+        event_type=delivery.event_type,
+        job_id=facts.job_id,
+        verdict=verdict,
     )
     return verdict
 
@@ -73,9 +84,14 @@ def _verdict(delivery: Delivery, standing: Delivery | None) -> str:
 def _keep_evidence(deps: IntakeDeps, delivery: Delivery) -> None:
     """Another body under a known id: kept under a name of its own, never worked on."""
     kept = Delivery(
-        endpoint=delivery.endpoint, webhook_id=f"{delivery.webhook_id}#{delivery.body_sha[:16]}",
-        event_type=delivery.event_type, body_sha=delivery.body_sha, received_at=delivery.received_at,
-        processed_at=delivery.received_at, verdict="conflicting", ttl=delivery.ttl,
+        endpoint=delivery.endpoint,
+        webhook_id=f"{delivery.webhook_id}#{delivery.body_sha[:16]}",
+        event_type=delivery.event_type,
+        body_sha=delivery.body_sha,
+        received_at=delivery.received_at,
+        processed_at=delivery.received_at,
+        verdict="conflicting",
+        ttl=delivery.ttl,
     )
     deps.store.record_delivery(kept)
 

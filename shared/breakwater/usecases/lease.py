@@ -27,7 +27,12 @@ class LeaseKeeper:
     """Renews one lease while the block runs. No renewal starts after the block is left."""
 
     def __init__(
-        self, store: JobStore, clock: Clock, job_id: str, epoch: int, locked_until: int,
+        self,
+        store: JobStore,
+        clock: Clock,
+        job_id: str,
+        epoch: int,
+        locked_until: int,
         remaining_ms: Callable[[], int],
     ) -> None:
         self._store, self._clock, self._job_id, self._epoch = store, clock, job_id, epoch
@@ -44,7 +49,10 @@ class LeaseKeeper:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._over.set()
         if self._thread is not None:

@@ -50,8 +50,12 @@ def _close_one(deps: Deps, route_key: str, closure: CloseRoute) -> None:
             return
         known = before is not None and before.closed(deps.now()) and before.reason == closure.reason
         after = RouteState(
-            route_key=route_key, closed_until=closure.until, reason=closure.reason, closed_by="provider",
-            since=before.since if known and before else deps.now(), rev=before.rev if before else 0,
+            route_key=route_key,
+            closed_until=closure.until,
+            reason=closure.reason,
+            closed_by="provider",
+            since=before.since if known and before else deps.now(),
+            rev=before.rev if before else 0,
         )
         if deps.store.put_route(before, after):
             if not known:

@@ -97,17 +97,32 @@ def _unless_taken(standing: Job, seen: Job, event: ev.Event, now: int) -> Step |
 
 
 def _claim(
-    deps: Deps, job: Job, policy: Policy, route: Route, remaining_ms: Callable[[], int], told: Told,
+    deps: Deps,
+    job: Job,
+    policy: Policy,
+    route: Route,
+    remaining_ms: Callable[[], int],
+    told: Told,
 ) -> Job | None:
     """Open an execution under a new epoch, before any call. None: someone else was faster."""
     now = deps.now()
     attempt = job.attempt + 1
     execution = Execution(
-        id=execution_id(job.job_id, job.created_at, job.generation, attempt), generation=job.generation,
-        attempt=attempt, epoch=job.lease_epoch + 1, route_key=route.route_key, requested_model=route.model,
-        opened_at=now, request_id=job.request_id, message_id=told.message_id, receive_count=told.receive_count,
-        lambda_request_id=told.lambda_request_id, policy_hash=policy.hash, code_version=deps.code_version,
-        waited_from=job.ready_at, possible_duplicate=job.possible_duplicate,
+        id=execution_id(job.job_id, job.created_at, job.generation, attempt),
+        generation=job.generation,
+        attempt=attempt,
+        epoch=job.lease_epoch + 1,
+        route_key=route.route_key,
+        requested_model=route.model,
+        opened_at=now,
+        request_id=job.request_id,
+        message_id=told.message_id,
+        receive_count=told.receive_count,
+        lambda_request_id=told.lambda_request_id,
+        policy_hash=policy.hash,
+        code_version=deps.code_version,
+        waited_from=job.ready_at,
+        possible_duplicate=job.possible_duplicate,
     )
     event = ev.Leased(execution=execution, locked_until=now + lease_ms(remaining_ms()))
     landed = change(deps, job, lambda standing: advance(standing, event, now) if standing.rev == job.rev else None)
@@ -119,13 +134,28 @@ def _work(deps: Deps, job: Job, policy: Policy, route: Route, remaining_ms: Call
     execution = job.execution
     assert execution is not None and job.locked_until is not None  # noqa: S101 - the claim put them there
     with LeaseKeeper(
-        deps.store, deps.clock, job.job_id, job.lease_epoch, job.locked_until, remaining_ms,
+        deps.store,
+        deps.clock,
+        job.job_id,
+        job.lease_epoch,
+        job.locked_until,
+        remaining_ms,
     ):
         outcome = _call(deps, job, execution, policy, route, remaining_ms)
     if outcome is None:
-        change(deps, job, lambda standing: advance(
-            standing, ev.DeadLettered(reason=Reason.INPUT_MISSING), deps.now(),
-        ) if standing.lease_epoch == job.lease_epoch else None)
+        change(
+            deps,
+            job,
+            lambda standing: (
+                advance(
+                    standing,
+                    ev.DeadLettered(reason=Reason.INPUT_MISSING),
+                    deps.now(),
+                )
+                if standing.lease_epoch == job.lease_epoch
+                else None
+            ),
+        )
         return
     conclude(deps, job, execution, outcome, lambda standing: _holder(standing, job))
 
@@ -136,7 +166,12 @@ def _holder(standing: Job, claimed: Job) -> Guard:
 
 
 def _call(
-    deps: Deps, job: Job, execution: Execution, policy: Policy, route: Route, remaining_ms: Callable[[], int],
+    deps: Deps,
+    job: Job,
+    execution: Execution,
+    policy: Policy,
+    route: Route,
+    remaining_ms: Callable[[], int],
 ) -> Outcome | None:
     payload = read_input(deps, job)
     if payload is None:
@@ -145,11 +180,22 @@ def _call(
     try:
         provider = deps.providers.for_route(route.route_key)
     except SecretUnavailable:
-        return Refused(signal=Signal(
-            error_class=ErrorClass.NOT_SENT, route_key=route.route_key, retry_after_ms=MINUTE, rule="secret_unavailable",
-        ))
-    return provider.submit(Call(
-        job_id=job.job_id, execution_id=execution.id, model=route.model, endpoint=route.endpoint, payload=payload,
-        background=policy.mode == "background" and route.capabilities.background,
-        timeout_ms=max(1_000, min(route.timeout_ms, remaining_ms() - RESPONSE_RESERVE)),
-    ))
+        return Refused(
+            signal=Signal(
+                error_class=ErrorClass.NOT_SENT,
+                route_key=route.route_key,
+                retry_after_ms=MINUTE,
+                rule="secret_unavailable",
+            )
+        )
+    return provider.submit(
+        Call(
+            job_id=job.job_id,
+            execution_id=execution.id,
+            model=route.model,
+            endpoint=route.endpoint,
+            payload=payload,
+            background=policy.mode == "background" and route.capabilities.background,
+            timeout_ms=max(1_000, min(route.timeout_ms, remaining_ms() - RESPONSE_RESERVE)),
+        )
+    )

@@ -48,7 +48,9 @@ def _due(deps: Deps, most: int) -> Iterator[DueItem]:
     """
     now = deps.now()
     first = now // MINUTE % SHARDS
-    ends: dict[tuple[int, bool], Mapping[str, Any] | None] = {((first + n) % SHARDS, False): None for n in range(SHARDS)}
+    ends: dict[tuple[int, bool], Mapping[str, Any] | None] = {
+        ((first + n) % SHARDS, False): None for n in range(SHARDS)
+    }
     count = 0
     while ends and count < most:
         for shard, newest in list(ends):
@@ -105,4 +107,3 @@ def _delivery(deps: Deps, item: DueItem) -> str:
         return "moved_meanwhile"
     deps.queues.nudge_all(Queue.COMPLETION, [("delivery", delivery.id, delivery.endpoint)])
     return "nudged_delivery"
-

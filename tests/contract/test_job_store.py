@@ -1,0 +1,279 @@
+"""What every job store promises: one winner, nothing created by an update, nothing overwritten."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from breakwater.domain.records import Child, Delivery, RouteState
+from breakwater.ports import Committed, Conflicted, Guard
+from tests.support.builders import NOW, make_execution, make_job
+
+STATUSES = (
+    "pending",
+    "review",
+    "processing",
+    "at_provider",
+    "failed",
+    "succeeded",
+    "dead_letter",
+    "closed",
+    "cancelled",
+)
+
+
+def created(store, **more):
+    """A stored job."""
+    answer = store.create(make_job(**more), NOW)
+    assert isinstance(answer, Committed)
+    return answer.job
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_kind_of_job_reads_back_as_it_was_written(store, status):
+    """No field is lost or changed on the way through the table."""
+    job = created(store, status=status, owed={}, user_ref="u-1")
+
+    assert store.get(job.job_id) == job
+
+
+def test_create_is_the_unique_constraint(store):
+    """The second create of one key finds the first job and changes nothing."""
+    first = created(store)
+
+    second = store.create(first.with_(fingerprint="other"), NOW)
+
+    assert isinstance(second, Conflicted)
+    assert second.current == first
+
+
+def test_fifty_creates_at_once_have_one_winner(store):
+    """The condition is in the write, not in a read before it."""
+    job = make_job()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: store.create(job, NOW), range(50)))
+
+    assert sum(isinstance(one, Committed) for one in answers) == 1
+
+
+def test_create_replaces_what_is_past_its_retention(store):
+    """A key whose job only waits for the cleaner is free again; a table that cleans late does not matter."""
+    old = created(store, ttl=NOW // 1000 - 60)
+
+    answer = store.create(make_job(job_id=old.job_id, created_at=NOW + 5), NOW)
+
+    assert isinstance(answer, Committed)
+    assert store.get(old.job_id).created_at == NOW + 5
+
+
+def test_commit_needs_the_revision_it_read(store):
+    """Of two writers over one reading, one wins and the other gets what stands there."""
+    job = created(store)
+    first = store.commit(job, job.with_(waits=1))
+
+    second = store.commit(job, job.with_(waits=7))
+
+    assert isinstance(first, Committed)
+    assert isinstance(second, Conflicted)
+    assert second.current == first.job
+    assert store.get(job.job_id).waits == 1
+    assert first.job.rev == job.rev + 1
+
+
+def test_commit_never_creates_what_it_does_not_find(store):
+    """A late writer can't revive a job that is gone."""
+    ghost = make_job("processing")
+
+    answer = store.commit(ghost, ghost.with_(waits=1))
+
+    assert answer == Conflicted(None)
+    assert store.get(ghost.job_id) is None
+
+
+def test_commit_checks_the_epoch_it_believes_in(store):
+    """A holder that is no longer the holder writes nothing."""
+    job = created(store, status="processing", lease_epoch=2)
+
+    answer = store.commit(job, job.with_(waits=1), Guard(epoch=1))
+
+    assert isinstance(answer, Conflicted)
+
+
+def test_commit_checks_the_lease_end_as_read(store):
+    """A renewal between the read and the takeover refuses the takeover, though `rev` did not move."""
+    job = created(store, status="processing")
+    assert store.renew(job.job_id, 1, NOW, NOW + 90_000)
+
+    answer = store.commit(job, job.with_(waits=1), Guard(epoch=1, locked_until=job.locked_until))
+
+    assert isinstance(answer, Conflicted)
+    assert answer.current.rev == job.rev
+    assert answer.current.locked_until == NOW + 90_000
+
+
+def test_commit_removes_what_vanished(store):
+    """Attributes that became empty are gone from the item, and with them from the sparse indexes."""
+    job = created(store, status="processing", due_at=NOW + 5)
+
+    done = store.commit(job, job.with_(execution=None, locked_until=None, due_at=None))
+
+    assert isinstance(done, Committed)
+    standing = store.get(job.job_id)
+    assert standing.execution is None
+    assert standing.locked_until is None
+    assert job.job_id not in [one.id for one in store.due(_shard(job.job_id), NOW + 10_000, 50)[0]]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "now", "held"),
+    [(1, NOW, True), (1, NOW + 60_000, False), (1, NOW + 60_001, False), (2, NOW, False), (0, NOW, False)],
+)
+def test_a_renewal_needs_its_epoch_and_an_unexpired_lease(store, epoch, now, held):
+    """It changes the lease end alone, and only for the holder in time."""
+    job = created(store, status="processing")
+
+    assert store.renew(job.job_id, epoch, now, NOW + 120_000) is held
+
+    standing = store.get(job.job_id)
+    assert standing.locked_until == (NOW + 120_000 if held else job.locked_until)
+    assert standing.rev == job.rev
+
+
+def test_a_renewal_never_creates_a_job(store):
+    """Nothing stands under an id nobody stored."""
+    assert store.renew("job_ghost", 1, NOW, NOW + 1) is False
+    assert store.get("job_ghost") is None
+
+
+def test_a_child_is_put_once(store):
+    """The second writer reads what the first one wrote."""
+    job = created(store)
+    first = Child(sk="RESULT#1", data={"n": 1}, body="{}")
+
+    assert store.put_child(job.job_id, first, None) == first
+    assert store.put_child(job.job_id, Child(sk="RESULT#1", data={"n": 2}), None) == first
+    assert store.child(job.job_id, "RESULT#1") == first
+    assert store.child(job.job_id, "RESULT#2") is None
+
+
+def test_children_come_in_key_order_by_prefix(store):
+    """History reads in the order it happened, and META is no child."""
+    job = created(store)
+    for name in ("EXEC#2", "EXEC#1", "RESULT#1", "EXEC#3"):
+        store.put_child(job.job_id, Child(sk=name), None)
+
+    assert [one.sk for one in store.children(job.job_id, "EXEC#")] == ["EXEC#1", "EXEC#2", "EXEC#3"]
+    assert [one.sk for one in store.children(job.job_id, "EXEC#", 2)] == ["EXEC#1", "EXEC#2"]
+    assert [one.sk for one in store.children(job.job_id, "M")] == []
+
+
+def _shard(item_id):
+    from breakwater.store.items import due_shard
+
+    return int(due_shard(item_id).split("#")[1])
+
+
+def test_due_lists_what_is_due_and_nothing_else(store):
+    """Earliest first, bounded, going on where it stopped, and from the newest end when asked."""
+    jobs = []
+    while len(jobs) < 5:
+        job = make_job(due_at=NOW - 1_000_000 + len(jobs))
+        if _shard(job.job_id) == 3:
+            jobs.append(store.create(job, NOW).job)
+    until = NOW - 1_000_000 + 3
+
+    page, cursor = store.due(3, until, 2)
+    assert [one.id for one in page] == [job.job_id for job in jobs[:2]]
+    assert [one.kind for one in page] == ["job", "job"]
+    assert cursor is not None
+    rest, _ = store.due(3, until, 2, cursor)
+    assert [one.id for one in rest] == [job.job_id for job in jobs[2:4]]
+    newest, _ = store.due(3, until, 1, newest=True)
+    assert [one.id for one in newest] == [jobs[3].job_id]
+
+
+def test_an_owner_lists_only_their_own_jobs_newest_first(store):
+    """Pages follow each other without a gap or a repeat."""
+    jobs = [created(store, owner_key="lister", created_at=NOW + n) for n in range(5)]
+    created(store, owner_key="somebody-else")
+
+    first, cursor = store.by_owner("lister", 3, None)
+    second, end = store.by_owner("lister", 3, cursor)
+
+    assert first + second == [job.job_id for job in reversed(jobs)]
+    assert end is None
+    assert set(store.get_many(first)) == set(first)
+
+
+def test_a_delivery_is_recorded_once_and_closed_once(store):
+    """The same id finds the first record; a processed one can't be processed again or made due again."""
+    delivery = Delivery(
+        endpoint="openai",
+        webhook_id=f"wh-{id(store)}",
+        event_type="response.completed",
+        body_sha="a",
+        received_at=NOW,
+        provider_job_id="resp_1",
+        due_at=NOW + 5,
+    )
+    assert store.record_delivery(delivery) is None
+    assert store.record_delivery(delivery) == delivery
+    assert store.delivery(delivery.id) == delivery
+
+    from dataclasses import replace
+
+    moved = replace(delivery, due_at=NOW + 9, nudges=1)
+    assert store.update_delivery(delivery, moved)
+    assert not store.update_delivery(delivery, moved), "due_at is not as it was read"
+    done = replace(moved, processed_at=NOW + 9, verdict="settled", due_at=None)
+    assert store.update_delivery(moved, done)
+    assert not store.update_delivery(done, moved)
+    assert store.delivery(delivery.id) == done
+    ghost = replace(delivery, webhook_id="ghost")
+    assert not store.update_delivery(ghost, ghost)
+    assert store.delivery("openai#ghost") is None
+
+
+def test_a_route_state_is_written_under_the_revision_it_read(store):
+    """Two closers can't overwrite each other unseen."""
+    key = f"route-{id(store)}"
+    assert store.route(key) is None
+    assert store.put_route(None, RouteState(route_key=key, closed_until=NOW, reason="pacing", rev=0))
+    assert not store.put_route(None, RouteState(route_key=key, closed_until=NOW + 1, rev=0))
+    standing = store.route(key)
+    assert (standing.closed_until, standing.reason, standing.rev) == (NOW, "pacing", 1)
+    assert store.put_route(standing, RouteState(route_key=key, closed_until=NOW + 9, reason="quota", rev=1))
+    assert store.route(key).closed_until == NOW + 9
+
+
+def test_usage_counts_each_execution_once(store):
+    """Line and totals are one transaction."""
+    owner = f"owner-{id(store)}"
+    line = {
+        "owner_key": owner,
+        "workflow": "sync",
+        "period": "2026-11",
+        "execution_id": "x.1",
+        "cost_micros": 300,
+        "usage_units": 120,
+        "input_tokens": 100,
+        "output_tokens": 20,
+    }
+
+    assert store.count_usage(line, ["2026-11#sync", "2026-11"])
+    assert not store.count_usage(line, ["2026-11#sync", "2026-11"])
+    assert store.count_usage({**line, "execution_id": "x.2"}, ["2026-11#sync", "2026-11"])
+
+    totals = {item["sk"]: item for item in store.usage(owner, "2026-11")}
+    assert totals["TOTAL#2026-11"]["executions"] == 2
+    assert totals["TOTAL#2026-11#sync"]["cost_micros"] == 600
+
+
+def test_an_execution_survives_the_table(store):
+    """Nested values come back as the values they were."""
+    execution = make_execution("job_x", usage={"input_tokens": 5}, message_id="m", receive_count=2)
+    job = created(store, status="processing", execution=execution)
+
+    assert store.get(job.job_id).execution == execution
