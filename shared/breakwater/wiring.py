@@ -44,7 +44,6 @@ from breakwater.usecases.intake import IntakeDeps
 from breakwater.usecases.lease import RENEW_TIMEOUT
 
 POLICIES = Path(__file__).with_name("policies.json")
-ENDPOINTS = Path(__file__).with_name("endpoints.json")
 _DEFAULT = Config(connect_timeout=2, read_timeout=6, retries={"mode": "standard", "total_max_attempts": 4})
 _RENEWALS = Config(
     connect_timeout=RENEW_TIMEOUT / 2000,
@@ -173,7 +172,7 @@ def for_intake() -> IntakeDeps:
 @cache
 def endpoints() -> dict[str, Endpoint]:
     """The webhook endpoints compiled into the code layer."""
-    return load_endpoints(json.loads(ENDPOINTS.read_bytes()))
+    return load_endpoints(json.loads(POLICIES.read_bytes())["endpoints"])
 
 
 @cache
