@@ -62,10 +62,10 @@ def _reason(case: Case, *, at_once: bool) -> Reason:
 
 def _why(case: Case, wait: int, plan: Plan) -> str:
     if wait == case.hint:
-        source = "the provider asked for"
+        source = "waits exactly as long as the provider asked"
     else:
-        source = "the least wait is" if wait == plan.floor else "our back-off is"
-    return f"{case.signal.error_class.value}: {source} {wait} ms"
+        source = "waits before anyone looks again" if wait == plan.floor else "waits our own back-off"
+    return f"{case.signal.error_class.value}: {source}"
 
 
 def _too_late(case: Case, lane: Lane, at: int, plan: Plan) -> Decision:
