@@ -23,9 +23,7 @@ def main() -> None:
         default=300,
         help="how long a background response takes that says nothing else",
     )
-    parser.add_argument(
-        "--follow-stdin", action="store_true", help="stop when standard input closes"
-    )
+    parser.add_argument("--follow-stdin", action="store_true", help="stop when standard input closes")
     given = parser.parse_args()
     try:
         world = World(

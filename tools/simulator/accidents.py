@@ -66,16 +66,13 @@ def _body(fault: Fault) -> bytes:
     return json.dumps(_with_delay(fault.body, fault.retry_delay)).encode()
 
 
-def _with_delay(body: Any, delay: str | None) -> Any:  # noqa: ANN401 - any JSON
+def _with_delay(body: Any, delay: str | None) -> Any:
     if delay is None:
         return body
     if isinstance(body, list):
         return [_with_delay(each, delay) for each in body]
     if isinstance(body, dict):
-        return {
-            name: delay if name == "retryDelay" else _with_delay(value, delay)
-            for name, value in body.items()
-        }
+        return {name: delay if name == "retryDelay" else _with_delay(value, delay) for name, value in body.items()}
     return body
 
 

@@ -58,10 +58,11 @@ def pieces(text: str) -> list[str]:
 def answer_to(asked: Asked) -> Answer:
     """Answer a request, honouring its directives, schema, tools and token limit."""
     tool = _tool_call(asked)
-    text, finish = ("", "tool") if tool else _said(asked)
-    written = text + (tool.arguments if tool else "")
     model = asked.directives.text("served") or asked.model
-    return Answer(text, finish, model, _usage(asked, written), tool)
+    if tool:
+        return Answer("", "tool", model, _usage(asked, tool.arguments), tool)
+    text, finish = _said(asked)
+    return Answer(text, finish, model, _usage(asked, text))
 
 
 def _said(asked: Asked) -> tuple[str, Finish]:
@@ -73,7 +74,9 @@ def _said(asked: Asked) -> tuple[str, Finish]:
     if wants.has("refuse"):
         return REFUSAL, "refusal"
     text = _full_text(asked)
-    room = asked.max_tokens * _CHARS_PER_TOKEN if asked.max_tokens else len(text)
+    room = len(text)
+    if asked.max_tokens:
+        room = (asked.max_tokens - _reasoning(asked)) * _CHARS_PER_TOKEN
     if wants.has("truncate"):
         room = min(room, max(1, len(text) // 2))
     return (text[:room], "length") if room < len(text) else (text, "stop")
@@ -110,11 +113,16 @@ def _chosen(tools: tuple[Tool, ...], name: str) -> Tool | None:
 def _usage(asked: Asked, written: str) -> Usage:
     given = max(1, tokens(asked.text))
     cached = given // 2 // _CACHE_STEP * _CACHE_STEP if given >= _CACHE_FROM else 0
-    thinks = _REASONING_TOKENS if _REASONING_MODELS.search(asked.model) else 0
-    reasoning = asked.directives.number("reasoning", thinks)
+    reasoning = _reasoning(asked)
     return Usage(
         input=given,
         cached=min(given, asked.directives.number("cached", cached)),
         output=tokens(written) + reasoning,
         reasoning=reasoning,
     )
+
+
+def _reasoning(asked: Asked) -> int:
+    thinks = _REASONING_TOKENS if _REASONING_MODELS.search(asked.model) else 0
+    wanted = asked.directives.number("reasoning", thinks)
+    return wanted if asked.max_tokens is None else min(wanted, asked.max_tokens // 2)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from . import sse
 from .answers import Answer, answer_to, pieces
-from .dialects import Dialect
+from .dialect import Dialect
 from .directives import without_directives
 from .faults import Fault
 from .operation import Operation, directives_in, json_body, limit_in, model_in, text_in
@@ -66,9 +66,7 @@ class CreateMessage(Operation):
         if answer.finish == "error":
             status, body = self.dialect.refusal(Problem("server", "Internal server error"))
             return Processed(status, json.dumps(body).encode(), provider_id=message["id"])
-        return Processed(
-            body=json.dumps(message).encode(), provider_id=message["id"], usage=answer.usage
-        )
+        return Processed(body=json.dumps(message).encode(), provider_id=message["id"], usage=answer.usage)
 
     def _frames(self, answer: Answer, message: Json) -> Iterator[bytes]:
         started = {**message["usage"], "output_tokens": 1}
@@ -97,9 +95,7 @@ def _tools(body: Json) -> tuple[Tool, ...]:
     if isinstance(last, list) and any(block.get("type") == "tool_result" for block in last):
         return ()
     return tuple(
-        Tool(str(each["name"]), each.get("input_schema") or {})
-        for each in body.get("tools") or ()
-        if "name" in each
+        Tool(str(each["name"]), each.get("input_schema") or {}) for each in body.get("tools") or () if "name" in each
     )
 
 

@@ -50,6 +50,7 @@ def build_app(world: World) -> Starlette:
         ("GET", "/openai/v1/models", ListModels(openai)),
         ("POST", "/anthropic/v1/messages", CreateMessage(Anthropic())),
         ("POST", "/gemini/v1beta/models/{call:path}", GenerateContent(Gemini())),
+        ("POST", "/gemini/v1/models/{call:path}", GenerateContent(Gemini())),
         (
             "POST",
             "/gateway/v1/chat/completions",
@@ -61,9 +62,6 @@ def build_app(world: World) -> Starlette:
             ChatCompletion("flatkey.chat", gateway, GatewayFlavour("SimFlatkey")),
         ),
     )
-    routes = [
-        Route(path, Exchange(world, operation), methods=[method])
-        for method, path, operation in operations
-    ]
+    routes = [Route(path, Exchange(world, operation), methods=[method]) for method, path, operation in operations]
     unknown = Exchange(world, Unknown("unknown", openai, cost_bearing=False))
     return Starlette(routes=[*control_routes(world), *routes, Route("/{path:path}", unknown)])

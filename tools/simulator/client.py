@@ -29,7 +29,7 @@ class SimulatorClient:
         found: Json = self._call("GET", "/health")
         return found
 
-    def fault(self, preset: str | None = None, **fields: Any) -> str:  # noqa: ANN401 - Fault's own
+    def fault(self, preset: str | None = None, **fields: Any) -> str:
         """Queue a fault, by preset or by the fields of `faults.Fault`; return its id."""
         script = {**({"preset": preset} if preset else {}), **fields}
         return str(self._call("POST", "/faults", script)[0]["id"])
@@ -43,13 +43,11 @@ class SimulatorClient:
         """Take out one fault, or all."""
         self._call("DELETE", "/faults", query={"id": fault_id} if fault_id else {})
 
-    def webhooks(self, url: str | None, secrets: Sequence[str] = (), **fields: Any) -> None:  # noqa: ANN401
+    def webhooks(self, url: str | None, secrets: Sequence[str] = (), **fields: Any) -> None:
         """Set where webhooks go; the fields are those of `WebhookSettings`."""
         self._call("POST", "/webhooks", {"url": url, "secrets": list(secrets), **fields})
 
-    def send_webhook(
-        self, event_type: str, response_id: str, webhook_id: str | None = None
-    ) -> Json:
+    def send_webhook(self, event_type: str, response_id: str, webhook_id: str | None = None) -> Json:
         """Send one event by hand, true or not."""
         wanted = {"type": event_type, "response_id": response_id, "webhook_id": webhook_id}
         found: Json = self._call("POST", "/webhooks/send", wanted)
@@ -129,9 +127,7 @@ class SimulatorClient:
         """Close it at the end."""
         self.close()
 
-    def _call(
-        self, method: str, path: str, body: Json | None = None, query: dict[str, str] | None = None
-    ) -> Any:  # noqa: ANN401 - any JSON
+    def _call(self, method: str, path: str, body: Json | None = None, query: dict[str, str] | None = None) -> Any:
         response = self._http.request(method, path, json=body, params=query)
         if response.is_error:
             raise SimulatorError(response.status_code, response.text)

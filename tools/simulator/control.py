@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
@@ -103,9 +103,7 @@ class Control:
         """List what was sent, for one response or all."""
         wanted = request.query_params.get("response_id")
         found = [
-            delivery.as_json()
-            for delivery in self._world.webhooks.deliveries
-            if wanted in {None, delivery.response_id}
+            delivery.as_json() for delivery in self._world.webhooks.deliveries if wanted in {None, delivery.response_id}
         ]
         return JSONResponse(found)
 
@@ -199,10 +197,9 @@ def _problem(message: str, status: int) -> Response:
     return JSONResponse({"error": message}, status)
 
 
-async def _body(request: Request) -> Json:
+async def _body(request: Request) -> Any:
     raw = await request.body()
-    found: Json = json.loads(raw) if raw else {}
-    return found
+    return json.loads(raw) if raw else {}
 
 
 def _brief(record: Record) -> Json:

@@ -1,57 +1,28 @@
-"""How does each provider word a refusal, which headers does it send, which key does it ask for?"""
+"""How do OpenAI, Anthropic, Gemini and gateways word what all their endpoints share?"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import ClassVar
 
 from . import sse
+from .dialect import Dialect
 from .shapes import Json, Problem, ProblemKind, new_id
 
 _LIMIT = 10_000
 _TOKEN_LIMIT = 2_000_000
-_KEY_REFUSED = "invalid"
-
-
-class Dialect(Protocol):
-    """What all endpoints of one provider share."""
-
-    provider: str
-
-    def key(self, headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
-        """Return the credential of a request, if it has one."""
-
-    def refusal(self, problem: Problem) -> tuple[int, Json]:
-        """Word a problem: status and body."""
-
-    def headers(self) -> dict[str, str]:
-        """Headers every answer carries: request id and rate limits."""
-
-    def stream_error(self, error: Json | None) -> bytes:
-        """Frame an error that comes after the 200."""
-
-
-def check_key(dialect: Dialect, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
-    """Refuse a request without a key, or with one that has `invalid` in it."""
-    key = dialect.key(headers, query)
-    if not key:
-        raise Problem("no_credential", "You didn't provide an API key.")
-    if _KEY_REFUSED in key:
-        raise Problem("bad_credential", "Incorrect API key provided.")
 
 
 def _bearer(headers: Mapping[str, str]) -> str | None:
     return headers.get("authorization", "").removeprefix("Bearer ").strip() or None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAI:
+class OpenAI(Dialect):
     """OpenAI's own API."""
 
-    provider: str = "openai"
+    provider: ClassVar[str] = "openai"
 
     def key(self, headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         """Return the bearer token."""
@@ -85,11 +56,10 @@ class OpenAI:
         return sse.data({"error": error or {**fallback, "param": None}})
 
 
-@dataclass(frozen=True, slots=True)
-class Anthropic:
+class Anthropic(Dialect):
     """Anthropic's own API."""
 
-    provider: str = "anthropic"
+    provider: ClassVar[str] = "anthropic"
 
     def key(self, headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         """Return the key header, or a bearer token."""
@@ -126,11 +96,10 @@ class Anthropic:
         return sse.named({"type": "error", "error": error or fallback})
 
 
-@dataclass(frozen=True, slots=True)
-class Gemini:
+class Gemini(Dialect):
     """Google's Gemini API."""
 
-    provider: str = "gemini"
+    provider: ClassVar[str] = "gemini"
 
     def key(self, headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         """Return the key header, or the key in the query."""
@@ -155,11 +124,10 @@ class Gemini:
         return sse.data({"error": error or fallback})
 
 
-@dataclass(frozen=True, slots=True)
-class Gateway:
+class Gateway(Dialect):
     """An OpenAI-compatible gateway in OpenRouter's manner."""
 
-    provider: str = "gateway"
+    provider: ClassVar[str] = "gateway"
 
     def key(self, headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         """Return the bearer token."""
@@ -170,9 +138,7 @@ class Gateway:
         """`code` is the status as a number."""
         status, kind = _GATEWAY[problem.kind]
         metadata = {"error_type": kind}
-        return status, {
-            "error": {"code": status, "message": problem.message, "metadata": metadata}
-        }
+        return status, {"error": {"code": status, "message": problem.message, "metadata": metadata}}
 
     def headers(self) -> dict[str, str]:
         """A request id and little more."""

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from . import sse
 from .accidents import AFTER_THE_WORK, BEFORE_THE_WORK, STREAM, Call
-from .dialects import check_key
+from .dialect import check_key
 from .faults import Fault
 from .operation import Operation
 from .shapes import Asked, Incoming, Problem, Processed

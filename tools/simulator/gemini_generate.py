@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from . import sse
 from .answers import Answer, answer_to, pieces
-from .dialects import Dialect
+from .dialect import Dialect
 from .directives import without_directives
 from .faults import Fault
 from .operation import Operation, directives_in, json_body, limit_in, text_in
@@ -19,7 +19,7 @@ _METHODS = {"generateContent": False, "streamGenerateContent": True}
 
 
 class GenerateContent(Operation):
-    """`POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`."""
+    """`POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`, also under /v1."""
 
     def __init__(self, dialect: Dialect) -> None:
         """Serve the route `gemini.generate`."""
@@ -63,9 +63,7 @@ class GenerateContent(Operation):
             status, body = self.dialect.refusal(Problem("server", "An internal error occurred."))
             return Processed(status, json.dumps(body).encode(), provider_id=response_id)
         whole = chunks if asked.body["listed"] else _reply(answer, response_id)
-        return Processed(
-            body=json.dumps(whole).encode(), provider_id=response_id, usage=answer.usage
-        )
+        return Processed(body=json.dumps(whole).encode(), provider_id=response_id, usage=answer.usage)
 
     async def _frames(self, asked: Asked, answer: Answer, chunks: list[Json]) -> AsyncIterator[bytes]:
         async for frame in sse.paced(map(sse.data, chunks), asked.directives.number("pace")):

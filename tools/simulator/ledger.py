@@ -25,6 +25,7 @@ KEPT_HEADERS = (
 )
 _CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key")
 _EXCERPT = 500
+_BY_KEY = ("metadata.", "header.")
 
 
 @dataclass(slots=True)
@@ -89,7 +90,10 @@ class Ledger:
         path = folder / "ledger.jsonl"
         self._entries: dict[int, Entry] = _read_back(path) if path.exists() else {}
         self._next = max(self._entries, default=0) + 1
+        torn = path.exists() and not path.read_bytes().endswith(b"\n")
         self._file = path.open("a", encoding="utf-8")
+        if torn:  # the writer was killed in the middle of a line
+            self._file.write("\n")
 
     def open(self, route: str, incoming: Incoming, *, cost_bearing: bool) -> Entry:
         """Put a call on record as it arrives."""
@@ -133,7 +137,11 @@ class Ledger:
         self._write({"reset": now_ms()})
 
     def entries(self, query: Mapping[str, str]) -> list[Entry]:
-        """List calls in order of arrival that match every filter of the query."""
+        """List calls in order of arrival that match every filter; ValueError for an unknown one."""
+        for name in query:
+            if name not in _FILTERS and not name.startswith(_BY_KEY):
+                known = ", ".join((*_FILTERS, *_BY_KEY))
+                raise ValueError(f"unknown filter {name!r}; known: {known}")
         return [entry for entry in self._entries.values() if matches(entry, query)]
 
     def close(self) -> None:
@@ -159,7 +167,7 @@ def _whole_lines(path: Path) -> Iterator[Json]:
     for text in path.read_text(encoding="utf-8").splitlines():
         try:
             yield json.loads(text)
-        except ValueError:  # the last line of a process that was killed
+        except ValueError:  # a torn line
             continue
 
 
@@ -176,16 +184,14 @@ _FILTERS: dict[str, Callable[[Entry, str], bool]] = {
 
 
 def matches(entry: Entry, query: Mapping[str, str]) -> bool:
-    """Whether a call meets all filters; an unknown filter name is an error, not a wildcard."""
+    """Whether a call meets all filters."""
     for name, value in query.items():
-        if name.startswith(("metadata.", "header.")):
+        if name in _FILTERS:
+            met = _FILTERS[name](entry, value)
+        else:
             kind, _, key = name.partition(".")
-            if entry.value_of(key if kind == "metadata" else f"header:{key}") != value:
-                return False
-        elif name not in _FILTERS:
-            message = f"unknown filter {name!r}; known: {', '.join(_FILTERS)}, metadata.*, header.*"
-            raise ValueError(message)
-        elif not _FILTERS[name](entry, value):
+            met = entry.value_of(key if kind == "metadata" else f"header:{key}") == value
+        if not met:
             return False
     return True
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from . import sse
 from .answers import Answer, answer_to, pieces
-from .dialects import Dialect
+from .dialect import Dialect
 from .faults import Fault
 from .openai_read import read_chat
 from .operation import Operation
@@ -86,20 +86,16 @@ class ChatCompletion(Operation):
         """Answer; a model that breaks is an error, in a stream one after its start."""
         del world, fault
         answer = answer_to(asked)
-        head = {"id": new_id(self._flavour.id_prefix), "created": now_ms() // 1000}
+        head: Json = {"id": new_id(self._flavour.id_prefix), "created": now_ms() // 1000}
         head |= {"model": answer.model, **self._flavour.head()}
         if asked.stream:
-            frames = sse.paced(
-                self._frames(asked, answer, head), asked.directives.number("pace")
-            )
+            frames = sse.paced(self._frames(asked, answer, head), asked.directives.number("pace"))
             return Processed(frames=frames, provider_id=head["id"], usage=answer.usage)
         if answer.finish == "error":
             status, body = self.dialect.refusal(Problem("server", "The model broke (simulated)."))
             return Processed(status, json.dumps(body).encode(), provider_id=head["id"])
         body = self._completion(answer, head)
-        return Processed(
-            body=json.dumps(body).encode(), provider_id=head["id"], usage=answer.usage
-        )
+        return Processed(body=json.dumps(body).encode(), provider_id=head["id"], usage=answer.usage)
 
     def _completion(self, answer: Answer, head: Json) -> Json:
         finish = _FINISH[answer.finish]

@@ -8,7 +8,7 @@ import struct
 import zlib
 
 from .answers import answer_to
-from .dialects import Dialect
+from .dialect import Dialect
 from .directives import without_directives
 from .faults import Fault
 from .operation import Operation, directives_in, json_body, model_in
@@ -74,10 +74,7 @@ class ListModels(Operation):
         """List the models."""
         del asked, fault
         created = world.started_ms // 1000
-        models = [
-            {"id": name, "object": "model", "created": created, "owned_by": "simulator"}
-            for name in MODELS
-        ]
+        models = [{"id": name, "object": "model", "created": created, "owned_by": "simulator"} for name in MODELS]
         return Processed(body=json.dumps({"object": "list", "data": models}).encode())
 
 

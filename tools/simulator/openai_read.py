@@ -82,9 +82,7 @@ def _tools(body: Json, functions: Iterable[Json]) -> tuple[Tool, ...]:
     last = given[-1] if isinstance(given, list) else {}
     if last.get("type") == "function_call_output" or last.get("role") == "tool":
         return ()
-    return tuple(
-        Tool(str(each["name"]), each.get("parameters") or {}) for each in functions if "name" in each
-    )
+    return tuple(Tool(str(each["name"]), each.get("parameters") or {}) for each in functions if "name" in each)
 
 
 def _schema(given: Json | None) -> Json | None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from . import sse
 from .answers import answer_to
 from .background import begin, cancel
-from .dialects import Dialect
+from .dialect import Dialect
 from .faults import Fault
 from .openai_read import read_response
 from .openai_shape import events_of, response_object

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 
-from .dialects import Dialect
+from .dialect import Dialect
 from .directives import Directives, UnknownDirectiveError, read_directives
 from .faults import Fault
 from .shapes import Asked, Incoming, Json, Problem, Processed

@@ -5,7 +5,6 @@ The simulator holds on to its starter through standard input: if the starter die
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -66,15 +65,7 @@ class RunningSimulator:
     def stop(self) -> None:
         """End the process and wait until it is gone; a second time does nothing."""
         self.client.close()
-        if self.process.stdin:
-            self.process.stdin.close()
-        with contextlib.suppress(ProcessLookupError):
-            self.process.terminate()
-        try:
-            self.process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        _end(self.process, _STOP_SECONDS)
 
     def __enter__(self) -> Self:
         """Use it in a with statement."""
@@ -104,7 +95,7 @@ def start(
     command += ["--port", str(port), "--data-dir", str(data_dir)]
     command += ["--background-delay-ms", str(background_delay_ms)]
     with (data_dir / "simulator.log").open("ab") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        process = subprocess.Popen(
             command,
             cwd=_ROOT,
             env={**os.environ, **(environment or {})},
@@ -115,10 +106,20 @@ def start(
     try:
         base_url = _address(data_dir, process)
     except BaseException:
-        process.kill()
-        process.wait()
+        _end(process, patience=0)
         raise
     return RunningSimulator(base_url, SimulatorClient(base_url), process)
+
+
+def _end(process: subprocess.Popen[bytes], patience: float) -> None:
+    if process.stdin:
+        process.stdin.close()
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _address(data_dir: Path, process: subprocess.Popen[bytes]) -> str:

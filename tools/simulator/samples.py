@@ -16,12 +16,12 @@ _FORMATS = {
 }
 
 
-def sample(schema: Json, text: str = "sim") -> Any:  # noqa: ANN401 - a schema describes any value
+def sample(schema: Json, text: str = "sim") -> Any:
     """Build a value for the schema; strings without other constraints become `text`."""
     return _value(schema, schema, text, 0)
 
 
-def _value(schema: Json, root: Json, text: str, depth: int) -> Any:  # noqa: ANN401
+def _value(schema: Json, root: Json, text: str, depth: int) -> Any:
     schema = _resolved(schema, root)
     if "const" in schema:
         return schema["const"]
@@ -76,7 +76,7 @@ def _array(schema: Json, root: Json, text: str, depth: int) -> list[Any]:
     return [_value(schema.get("items", {}), root, text, depth + 1) for _ in range(count)]
 
 
-def _scalar(kind: str, schema: Json, text: str) -> Any:  # noqa: ANN401
+def _scalar(kind: str, schema: Json, text: str) -> Any:
     if kind in {"integer", "number"}:
         return schema.get("minimum", schema.get("maximum", 1))
     if kind == "boolean":

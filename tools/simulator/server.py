@@ -7,6 +7,7 @@ withdraws it when it stops.
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import sys
 import threading
@@ -19,17 +20,17 @@ from .app import build_app
 from .wire import OpenProtocol
 from .world import World
 
-_GRACE_SECONDS = 1
+_GRACE_SECONDS = 0  # whoever is still waiting is cut off, as by a provider that goes down
 
 
 def serve(world: World, folder: Path, host: str, port: int, *, follow_stdin: bool) -> None:
     """Serve until told to stop, by signal or, with `follow_stdin`, when the starter goes away."""
+    # uvicorn raises the signal that stopped it once more: by then there is still tidying to do.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     asyncio.run(_serve(world, folder, host, port, follow_stdin=follow_stdin))
 
 
-async def _serve(
-    world: World, folder: Path, host: str, port: int, *, follow_stdin: bool
-) -> None:
+async def _serve(world: World, folder: Path, host: str, port: int, *, follow_stdin: bool) -> None:
     line = _listening(host, port)
     config = uvicorn.Config(
         build_app(world),
@@ -51,7 +52,8 @@ async def _serve(
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    line = socket.socket()
+    # Named in full: asyncio sends small packets at once only on sockets that say they are TCP.
+    line = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     line.bind((host, port))
     line.listen(1024)

@@ -109,9 +109,7 @@ class Webhooks:
             following.append(altered)
         self._spawn(self._deliver(genuine, tried, following))
 
-    def _delivery(
-        self, event_type: str, response_id: str, mode: str, webhook_id: str | None = None
-    ) -> Delivery:
+    def _delivery(self, event_type: str, response_id: str, mode: str, webhook_id: str | None = None) -> Delivery:
         event = {
             "id": new_id("evt_"),
             "object": "event",
@@ -124,9 +122,7 @@ class Webhooks:
         self.deliveries.append(delivery)
         return delivery
 
-    async def _deliver(
-        self, delivery: Delivery, tried: asyncio.Event, following: list[Delivery] | None = None
-    ) -> None:
+    async def _deliver(self, delivery: Delivery, tried: asyncio.Event, following: list[Delivery] | None = None) -> None:
         settings = self.settings
         await asyncio.sleep(settings.delay_ms / 1000)
         for number in range(settings.max_attempts):

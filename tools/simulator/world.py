@@ -22,9 +22,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 class World:
     """The state shared by all providers and the control API."""
 
-    def __init__(
-        self, folder: Path, *, background_delay_ms: int = 300, standing_fault: str | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, background_delay_ms: int = 300, standing_fault: str | None = None) -> None:
         """Open the ledger of the folder; meet every call with the standing fault, if one is set."""
         self.started_ms = now_ms()
         self.background_delay_ms = background_delay_ms

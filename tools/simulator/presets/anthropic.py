@@ -15,12 +15,8 @@ ROWS: dict[str, Template] = {
         _CALLER,
         "You have reached your specified API usage limits. You will regain access on 2027-01-01.",
     ),
-    "anthropic_400_credit": anthropic_row(
-        400, _CALLER, "Your credit balance is too low to access the API."
-    ),
-    "anthropic_400_on_hold": anthropic_row(
-        400, _CALLER, "The organization is on hold.", "organization_on_hold"
-    ),
+    "anthropic_400_credit": anthropic_row(400, _CALLER, "Your credit balance is too low to access the API."),
+    "anthropic_400_on_hold": anthropic_row(400, _CALLER, "The organization is on hold.", "organization_on_hold"),
     "anthropic_401": anthropic_row(401, "authentication_error", "invalid x-api-key"),
     "anthropic_402": anthropic_row(402, _BILLING, "There is a problem with your billing."),
     "anthropic_402_linked_spend": anthropic_row(
@@ -58,9 +54,7 @@ ROWS: dict[str, Template] = {
     "anthropic_contract_spend_limit": anthropic_row(
         429, _RATE, "The limit of your contract is reached.", "contract_spend_limit_reached"
     ),
-    "anthropic_429_workspace": anthropic_row(
-        429, _RATE, "The Claude Code workspace has reached its spend limit."
-    ),
+    "anthropic_429_workspace": anthropic_row(429, _RATE, "The Claude Code workspace has reached its spend limit."),
     "anthropic_431": anthropic_row(431, _CALLER, "The request headers are too large."),
     "anthropic_499": anthropic_row(499, _CALLER, "The client closed the request."),
     "anthropic_500": anthropic_row(500, "api_error", "Internal server error"),

@@ -8,7 +8,7 @@ from typing import Any
 from .rows import Template, gateway_row, openai_row
 
 
-def _ok(body: Any) -> Template:  # noqa: ANN401 - a broken gateway answers anything
+def _ok(body: Any) -> Template:
     return {"status": 200, "body": body}
 
 
@@ -72,9 +72,7 @@ _OPENROUTER: dict[str, Template] = {
     "openrouter_404": gateway_row(404, "not_found", "No endpoints found that support images."),
     "openrouter_408": gateway_row(408, "timeout", "The request timed out."),
     "openrouter_413": gateway_row(413, "payload_too_large", "The request is too large."),
-    "openrouter_429_rate": gateway_row(
-        429, "rate_limit_exceeded", "Rate limit exceeded.", retry_after="2"
-    ),
+    "openrouter_429_rate": gateway_row(429, "rate_limit_exceeded", "Rate limit exceeded.", retry_after="2"),
     "openrouter_500": gateway_row(500, "server", "Internal Server Error"),
     "openrouter_502_unavailable": gateway_row(
         502,
@@ -121,9 +119,7 @@ _LITELLM: dict[str, Template] = {
     "litellm_401_key": openai_row(
         401, "401", "token_not_found_in_db", "Authentication Error, Invalid proxy server token."
     ),
-    "litellm_403_model": openai_row(
-        403, "403", "key_model_access_denied", "The key may not use this model."
-    ),
+    "litellm_403_model": openai_row(403, "403", "key_model_access_denied", "The key may not use this model."),
     "litellm_503_detail": {"status": 503, "body": {"detail": "Service not ready."}},
 }
 _OTHERS: dict[str, Template] = {
@@ -132,9 +128,7 @@ _OTHERS: dict[str, Template] = {
     "gateway_200_not_found": _ok({"error": {"message": "No endpoint supports it.", "code": 404}}),
     "gateway_200_choice_error": _ok(_choice_error(429)),
     "gateway_529": gateway_row(529, "provider_overloaded", "The site is overloaded."),
-    "gateway_402_quota": openai_row(
-        402, "insufficient_quota", "insufficient_quota", "The plan's credits are used up."
-    ),
+    "gateway_402_quota": openai_row(402, "insufficient_quota", "insufficient_quota", "The plan's credits are used up."),
     "gateway_502_source": {
         "status": 502,
         "body": {"error": {"message": "Upstream failed.", "code": 502, "source": "provider"}},
@@ -143,9 +137,7 @@ _OTHERS: dict[str, Template] = {
     "gateway_500_list": {"status": 500, "body": [{"error": {"message": "broke", "code": 500}}]},
     "vllm_400": {
         "status": 400,
-        "body": {
-            "error": {"message": "Bad.", "type": "BadRequestError", "param": None, "code": 400}
-        },
+        "body": {"error": {"message": "Bad.", "type": "BadRequestError", "param": None, "code": 400}},
     },
     "vllm_400_flat": {
         "status": 400,

@@ -73,13 +73,9 @@ ROWS: dict[str, Template] = {
         _HELP,
         _retry("17s"),
     ),
-    "gemini_429_tokens": gemini_row(
-        429, _FULL, _QUOTA_TEXT, _quota(_TOKENS), _HELP, _retry("45.837906927s")
-    ),
+    "gemini_429_tokens": gemini_row(429, _FULL, _QUOTA_TEXT, _quota(_TOKENS), _HELP, _retry("45.837906927s")),
     "gemini_429_day": gemini_row(429, _FULL, _QUOTA_TEXT, _quota(_DAY), _HELP, _retry("34s")),
-    "gemini_429_day_long": gemini_row(
-        429, _FULL, _QUOTA_TEXT, _quota(_FREE_DAY), _HELP, _retry("67202s")
-    ),
+    "gemini_429_day_long": gemini_row(429, _FULL, _QUOTA_TEXT, _quota(_FREE_DAY), _HELP, _retry("67202s")),
     "gemini_429_day_info": gemini_row(
         429,
         _FULL,

@@ -30,9 +30,7 @@ ROWS: dict[str, Template] = {
         x_ratelimit_remaining_tokens="100",
         x_ratelimit_reset_tokens="8.64s",
     ),
-    "openai_429_no_hint": openai_row(
-        429, "rate_limit_exceeded", "requests", "Rate limit reached for requests."
-    ),
+    "openai_429_no_hint": openai_row(429, "rate_limit_exceeded", "requests", "Rate limit reached for requests."),
     "openai_slow_down": openai_row(
         429,
         "slow_down",
@@ -40,9 +38,7 @@ ROWS: dict[str, Template] = {
         "Your traffic grew too fast. Slow down and raise it gradually.",
         retry_after="5",
     ),
-    "openai_503_slow_down": openai_row(
-        503, "slow_down", _BUSY, "Your traffic grew too fast. Slow down."
-    ),
+    "openai_503_slow_down": openai_row(503, "slow_down", _BUSY, "Your traffic grew too fast. Slow down."),
     "openai_503_overloaded": openai_row(
         503, "server_is_overloaded", _BUSY, "The server is overloaded. Try again later."
     ),
@@ -65,9 +61,7 @@ ROWS: dict[str, Template] = {
     "openai_400_context_length": openai_row(
         400, "context_length_exceeded", _CALLER, "The input exceeds the model's context window."
     ),
-    "openai_401_key": openai_row(
-        401, "invalid_api_key", _CALLER, "Incorrect API key provided: sk-sim."
-    ),
+    "openai_401_key": openai_row(401, "invalid_api_key", _CALLER, "Incorrect API key provided: sk-sim."),
     "openai_403_region": openai_row(
         403,
         "unsupported_country_region_territory",
@@ -81,12 +75,8 @@ ROWS: dict[str, Template] = {
     "openai_409_conflict": openai_row(409, None, "conflict", "The object is locked."),
     "openai_413_too_large": openai_row(413, None, _CALLER, "The request is too large."),
     "openai_422_invalid": openai_row(422, None, _CALLER, "The request cannot be processed."),
-    "openai_500": openai_row(
-        500, None, "server_error", "The server had an error while processing your request."
-    ),
+    "openai_500": openai_row(500, None, "server_error", "The server had an error while processing your request."),
     "openai_502": openai_row(502, None, "server_error", "Bad gateway."),
     "openai_529": openai_row(529, None, "server_error", "The site is overloaded."),
-    "openai_200_error": openai_row(
-        200, "server_error", "server_error", "An error inside a 200."
-    ),
+    "openai_200_error": openai_row(200, "server_error", "server_error", "An error inside a 200."),
 }

@@ -42,7 +42,7 @@ def gemini_row(status: int, name: str, message: str, *details: dict[str, Any]) -
     return {"status": status, "headers": {}, "body": {"error": error}}
 
 
-def gateway_row(status: int, kind: str, message: str, **more: Any) -> Template:  # noqa: ANN401
+def gateway_row(status: int, kind: str, message: str, **more: Any) -> Template:
     """An OpenRouter error: `code` is the status, `metadata.error_type` tells kinds apart."""
     headers = {"retry-after": more.pop("retry_after")} if "retry_after" in more else {}
     metadata = {"error_type": kind, **more}
