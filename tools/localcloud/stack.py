@@ -1,7 +1,8 @@
 """How does the bundle get into the local cloud? With the real `sam build` and `sam deploy`.
 
-Building and deploying are skipped where nothing changed since: a hash over every source decides, not a date. One lock
-covers both, since tests and `make run` share the folder of the build.
+A build goes into a folder named after a hash over every source, and is never changed afterwards: what was built once is
+found again, and a test that uses one build is not disturbed by another run that makes the next. A deploy is skipped
+where the same build stands already.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tools.localcloud.errors import LocalCloudError, with_tail
 from tools.localcloud.progress import step
 
 STACK = "breakwater-local"
+KEPT_BUILDS = 5
 BUILT_FROM = (
     "template.yaml",
     "samconfig.toml",
@@ -38,48 +40,56 @@ class Stack:
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._root, self._folder = root, folder
-        self._build = root / ".local" / "build"
         self._log = folder / "logs" / "sam.log"
 
     def build(self, *, quiet: bool = False) -> Path:
-        """Build what changed; returns the folder with the built template."""
-        with self._locked():
-            self._build_if_stale(quiet=quiet)
-        return self._build / "sam"
+        """The folder with the built template; built now if these sources never were."""
+        builds = self._root / ".local" / "build"
+        folder = builds / _digest(self._root, BUILT_FROM, sys.version)[:16]
+        with _locked(folder):
+            done = folder / "done"
+            if not done.exists():
+                with step("sam build", quiet=quiet):
+                    local_template.write(self._root, folder)
+                    where: list[str | Path] = [
+                        "--template-file",
+                        folder / "template.yaml",
+                        "--build-dir",
+                        folder / "sam",
+                    ]
+                    self._sam("build", *where)
+            done.touch()
+        _forget_old(builds)
+        return folder / "sam"
 
     def deploy(self, endpoint: str, emulator: str, parameters: Mapping[str, str], *, quiet: bool = False) -> None:
         """Build and deploy what changed. `emulator` tells one life of the emulator from another."""
-        with self._locked():
-            built = self._build_if_stale(quiet=quiet)
-            self._clean_functions()
-            wanted = _digest(self._root, ("functions",), built, emulator, json.dumps(parameters, sort_keys=True))
-            if self._done("deploy", self._folder, wanted):
-                return
-            with step("sam deploy", quiet=quiet):
-                overrides = self._folder / "parameters.yaml"  # JSON is YAML, and SAM wants this ending
-                overrides.write_text(json.dumps(parameters))
-                self._sam(["deploy", "--parameter-overrides", f"file://{overrides}"], endpoint)
-            self._mark("deploy", self._folder, wanted)
+        built = self.build(quiet=quiet)
+        self._clean_functions()
+        wanted = _digest(self._root, ("functions",), str(built), emulator, json.dumps(parameters, sort_keys=True))
+        mark = self._folder / "deployed"
+        if mark.is_file() and mark.read_text() == wanted:
+            return
+        with step("sam deploy", quiet=quiet):
+            overrides = self._folder / "parameters.yaml"  # JSON is YAML, and SAM wants this ending
+            overrides.write_text(json.dumps(parameters))
+            where: list[str | Path] = [
+                "--template-file",
+                built / "template.yaml",
+                "--parameter-overrides",
+                f"file://{overrides}",
+            ]
+            self._sam("deploy", *where, endpoint=endpoint)
+        mark.write_text(wanted)
 
-    def _build_if_stale(self, *, quiet: bool) -> str:
-        built = _digest(self._root, BUILT_FROM, sys.version)
-        if not self._done("build", self._build, built):
-            with step("sam build", quiet=quiet):
-                shutil.rmtree(self._build / "sam", ignore_errors=True)
-                local_template.write(self._root, self._build)
-                self._sam(["build"])
-            self._mark("build", self._build, built)
-        return built
-
-    def _sam(self, arguments: list[str], endpoint: str = "http://127.0.0.1:9") -> None:
+    def _sam(self, command: str, *arguments: str | Path, endpoint: str = "http://127.0.0.1:9") -> None:
         sam = self._root / ".local" / "venvs" / "sam" / "bin" / "sam"
         if not sam.exists():
             raise LocalCloudError("The SAM CLI is not installed: run `make setup` first.")
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        command = [str(sam), arguments[0], "--config-env", "local", *arguments[1:]]
         with self._log.open("ab") as log:
             done = subprocess.run(
-                command,
+                [sam, command, "--config-env", "local", *arguments],
                 cwd=self._root,
                 env=self._environment(endpoint),
                 stdin=subprocess.DEVNULL,
@@ -88,7 +98,7 @@ class Stack:
                 check=False,
             )
         if done.returncode:
-            raise with_tail(f"`sam {arguments[0]}` failed.", self._log, lines=30)
+            raise with_tail(f"`sam {command}` failed.", self._log, lines=30)
 
     def _environment(self, endpoint: str) -> dict[str, str]:
         """Nothing of the user's own AWS settings: this must never reach a real account."""
@@ -112,19 +122,20 @@ class Stack:
         for leftover in (self._root / "functions").rglob("__pycache__"):
             shutil.rmtree(leftover)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self._build.mkdir(parents=True, exist_ok=True)
-        with (self._build / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
-    def _done(self, what: str, folder: Path, digest: str) -> bool:
-        mark = folder / f"{what}.digest"
-        return mark.is_file() and mark.read_text() == digest
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
-    def _mark(self, what: str, folder: Path, digest: str) -> None:
-        (folder / f"{what}.digest").write_text(digest)
+
+def _forget_old(builds: Path) -> None:
+    """Keep the builds that were used last; a newer one may be in use by another run."""
+    used = sorted(builds.glob("*/done"), key=lambda done: done.stat().st_mtime)
+    for done in used[:-KEPT_BUILDS]:
+        shutil.rmtree(done.parent, ignore_errors=True)
 
 
 def _digest(root: Path, sources: tuple[str, ...], *more: str) -> str:

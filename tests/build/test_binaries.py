@@ -1,0 +1,86 @@
+"""Does each build hold the binaries of its own platform, and nothing of the other's?"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tools.localcloud import local_template
+
+AARCH64, X86_64 = 183, 62  # e_machine in an ELF header
+ARCHITECTURES = {"arm64": AARCH64, "x86_64": X86_64}
+
+
+def libraries(build: Path) -> Mapping[str, bytes]:
+    """Name and head of every extension module."""
+    return {str(one.relative_to(build)): one.read_bytes()[:20] for one in build.rglob("*.so*")}
+
+
+def machine(head: bytes) -> int | None:
+    """The machine an ELF file is for; None for another format."""
+    return struct.unpack_from("<H", head, 18)[0] if head.startswith(b"\x7fELF") else None
+
+
+def test_the_build_for_aws_holds_arm_binaries_of_python_3_13(builds):
+    """Whatever machine it was built on."""
+    found = libraries(builds.aws)
+
+    assert any("pydantic_core" in name for name in found)
+    assert any("jiter" in name for name in found)
+    assert {machine(head) for head in found.values()} == {AARCH64}
+    assert all("cpython-313-aarch64" in name or "abi3" in name for name in found)
+
+
+def test_the_local_build_holds_binaries_of_this_machine(builds):
+    """For the interpreter that runs the emulator."""
+    python, architecture, _ = local_template.pair()
+
+    found = libraries(builds.local)
+
+    assert any("pydantic_core" in name for name in found)
+    assert all(f"cpython-{python.replace('.', '')}-" in name or "abi3" in name for name in found)
+    if sys.platform == "linux":
+        assert {machine(head) for head in found.values()} == {ARCHITECTURES[architecture]}
+
+
+@pytest.mark.parametrize("which", ["aws", "local"])
+def test_the_providers_layer_repeats_nothing_of_the_core_layer(builds, which):
+    """Two copies of a package would make the order of layers matter."""
+    build = getattr(builds, which)
+
+    core, providers, code = (
+        {one.name for one in (build / layer / "python").iterdir()} - {"__pycache__"}
+        for layer in ("CoreLayer", "ProvidersLayer", "CodeLayer")
+    )
+
+    assert {"boto3", "pydantic", "aws_lambda_powertools"} <= core
+    assert {"openai", "httpx"} <= providers
+    assert code == {"breakwater"}
+    assert not core & providers
+
+
+@pytest.mark.parametrize("which", ["aws", "local"])
+def test_the_code_layer_carries_the_compiled_policies(builds, which):
+    """So Lambda reads JSON and needs no YAML."""
+    policies = getattr(builds, which) / "CodeLayer" / "python" / "breakwater" / "policies.json"
+
+    assert json.loads(policies.read_text())
+
+
+@pytest.mark.parametrize("which", ["aws", "local"])
+def test_the_layers_fit_into_lambda(builds, which):
+    """250 MB unpacked is the limit for all layers and the function together; start-up wants far less."""
+    size = sum(one.stat().st_size for one in getattr(builds, which).rglob("*") if one.is_file())
+
+    assert size < 100_000_000
+
+
+def test_the_local_layers_have_byte_code(builds):
+    """Without it every cold start would compile what it imports."""
+    for module in ("CoreLayer/python/boto3", "ProvidersLayer/python/openai", "CodeLayer/python/breakwater"):
+        assert list((builds.local / module / "__pycache__").glob("__init__.*.pyc"))
