@@ -109,16 +109,19 @@ def show(console: Console, cloud: LocalCloud, ask: Ask, job: Mapping[str, Any]) 
 
 
 def timeline(cloud: LocalCloud, job: Mapping[str, Any]) -> list[tuple[int, str, str]]:
-    """What the functions logged about this job, in order."""
-    found = []
-    for function in FUNCTIONS:
-        for line in lines(cloud, function):
-            mine = line.get("job_id") == job["job_id"] or (
-                line.get("provider_job_id") == job["provider_job_id"] and line["event"] == "delivery_taken"
-            )
-            if mine and line["event"] in _SHOWN:
-                found.append((int(line["at"]), _SHOWN[line["event"]], function))
-    return sorted(found)
+    """What the functions logged about this job, in order; its deliveries are known by the id they came under."""
+    told = [(function, line) for function in FUNCTIONS for line in lines(cloud, function)]
+    deliveries = {
+        line["webhook_id"]
+        for _, line in told
+        if line["event"] == "delivery_processed" and line.get("job_id") == job["job_id"]
+    }
+    return sorted(
+        (int(line["at"]), _SHOWN[line["event"]], function)
+        for function, line in told
+        if line["event"] in _SHOWN
+        and (line.get("job_id") == job["job_id"] or line.get("webhook_id") in deliveries)
+    )
 
 
 def lines(cloud: LocalCloud, function: str) -> Iterator[dict[str, Any]]:
