@@ -119,8 +119,7 @@ def timeline(cloud: LocalCloud, job: Mapping[str, Any]) -> list[tuple[int, str, 
     return sorted(
         (int(line["at"]), _SHOWN[line["event"]], function)
         for function, line in told
-        if line["event"] in _SHOWN
-        and (line.get("job_id") == job["job_id"] or line.get("webhook_id") in deliveries)
+        if line["event"] in _SHOWN and (line.get("job_id") == job["job_id"] or line.get("webhook_id") in deliveries)
     )
 
 

@@ -89,7 +89,7 @@ class Stack:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             done = subprocess.run(
-                [sam, command, "--config-env", "local", *arguments],
+                [sam, command, "--config-file", self._root / "samconfig.toml", "--config-env", "local", *arguments],
                 cwd=self._root,
                 env=self._environment(endpoint),
                 stdin=subprocess.DEVNULL,
