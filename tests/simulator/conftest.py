@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import anthropic
+import httpx
 import openai
 import pytest
 from google import genai
@@ -34,6 +35,13 @@ def _emptied(request) -> None:
 def sim(simulator) -> SimulatorClient:
     """Script the simulator and read it back."""
     return simulator.client
+
+
+@pytest.fixture(scope="session")
+def http():
+    """A bare client, for what no vendor's client would send or read."""
+    with httpx.Client(trust_env=False) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import time
 
-import httpx
 import openai
 import pytest
 
@@ -54,11 +53,11 @@ def test_a_body_can_be_cut_in_the_middle(sim, openai_client):
 
 
 @pytest.mark.parametrize("preset", ["empty_body", "truncated_json"])
-def test_a_body_can_be_spoiled(sim, simulator, preset):
+def test_a_body_can_be_spoiled(sim, simulator, http, preset):
     """A complete HTTP answer, but not JSON."""
     sim.fault(preset)
 
-    answer = httpx.post(f"{simulator.openai_url}/responses", headers={"authorization": "Bearer k"}, json=BODY)
+    answer = http.post(f"{simulator.openai_url}/responses", headers={"authorization": "Bearer k"}, json=BODY)
 
     assert answer.status_code == 200
     with pytest.raises(ValueError, match=r"Expecting|Unterminated"):
@@ -150,14 +149,14 @@ def test_the_responses_api_reports_a_stream_error_flatly(sim, openai_client):
     assert events[-1].code == "server_error"
 
 
-def test_retry_after_can_be_anything(sim, simulator):
+def test_retry_after_can_be_anything(sim, simulator, http):
     """Raw text replaces the header, an empty one removes it, a Gemini delay goes into the body."""
     url, key = f"{simulator.openai_url}/responses", {"authorization": "Bearer k"}
     for text in ("0.5", "-1", "Wed, 21 Oct 2015 07:28:00 GMT", ""):
         sim.fault("openai_429_tokens", retry_after=text)
     sim.fault("gemini_429_minute", retry_delay="0.5s", route="openai.*")
 
-    answers = [httpx.post(url, headers=key, json=BODY) for _ in range(5)]
+    answers = [http.post(url, headers=key, json=BODY) for _ in range(5)]
 
     headers = [answer.headers.get("retry-after") for answer in answers[:4]]
     assert headers == ["0.5", "-1", "Wed, 21 Oct 2015 07:28:00 GMT", None]
@@ -165,13 +164,13 @@ def test_retry_after_can_be_anything(sim, simulator):
     assert answers[4].json()["error"]["details"][-1]["retryDelay"] == "0.5s"
 
 
-def test_a_status_of_ones_own(sim, simulator):
+def test_a_status_of_ones_own(sim, simulator, http):
     """Any status, headers and body; even none."""
     sim.fault(kind="status", status=418, headers={"X-Odd": "yes"}, body={"odd": True})
     sim.fault(kind="status", status=503)
     url, key = f"{simulator.openai_url}/responses", {"authorization": "Bearer k"}
 
-    odd, empty = (httpx.post(url, headers=key, json=BODY) for _ in range(2))
+    odd, empty = (http.post(url, headers=key, json=BODY) for _ in range(2))
 
     assert (odd.status_code, odd.headers["x-odd"], odd.json()) == (418, "yes", {"odd": True})
     assert (empty.status_code, empty.content) == (503, b"")

@@ -3,7 +3,6 @@
 import json
 
 import anthropic
-import httpx
 import pytest
 
 TOOL = {"name": "lookup", "input_schema": {"type": "object", "properties": {"id": {"type": "string"}}}}
@@ -104,13 +103,13 @@ def test_a_broken_model_is_an_error_whole_and_streamed(anthropic_client):
         list(ask(anthropic_client, "[[sim:fail]]", stream=True))
 
 
-def test_the_version_header_and_max_tokens_are_required(simulator):
+def test_the_version_header_and_max_tokens_are_required(simulator, http):
     """As at the provider."""
     url, key = f"{simulator.anthropic_url}/v1/messages", {"x-api-key": "k"}
     body = {"model": "claude-sonnet-5", "messages": [{"role": "user", "content": "hi"}]}
 
-    without_version = httpx.post(url, headers=key, json={**body, "max_tokens": 9})
-    without_limit = httpx.post(url, headers={**key, "anthropic-version": "2023-06-01"}, json=body)
+    without_version = http.post(url, headers=key, json={**body, "max_tokens": 9})
+    without_limit = http.post(url, headers={**key, "anthropic-version": "2023-06-01"}, json=body)
 
     assert without_version.status_code == without_limit.status_code == 400
     assert without_limit.json()["error"]["type"] == "invalid_request_error"

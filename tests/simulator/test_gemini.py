@@ -2,7 +2,6 @@
 
 import json
 
-import httpx
 import pytest
 from google.genai import errors, types
 
@@ -80,12 +79,12 @@ def test_a_stream_adds_up(sim, gemini_client):
     assert sim.ledger()[0].stream
 
 
-def test_without_sse_a_stream_is_a_list(simulator):
+def test_without_sse_a_stream_is_a_list(simulator, http):
     """The plain form of streamGenerateContent."""
     url = f"{simulator.gemini_url}/v1beta/models/{MODEL}:streamGenerateContent"
     body = {"contents": [{"parts": [{"text": "Say hello"}]}]}
 
-    chunks = httpx.post(url, headers={"x-goog-api-key": "k"}, json=body).json()
+    chunks = http.post(url, headers={"x-goog-api-key": "k"}, json=body).json()
 
     texts = [chunk["candidates"][0]["content"]["parts"][0]["text"] for chunk in chunks]
     assert "".join(texts) == "Simulated answer to: Say hello"
@@ -98,21 +97,21 @@ def test_a_broken_model_is_a_server_error(gemini_client):
     assert (broken.value.code, broken.value.status) == (500, "INTERNAL")
 
 
-def test_a_bad_key_is_a_bad_request(simulator):
+def test_a_bad_key_is_a_bad_request(simulator, http):
     """Google answers 400 with a reason."""
     url = f"{simulator.gemini_url}/v1beta/models/{MODEL}:generateContent?key=invalid"
 
-    refused = httpx.post(url, json={"contents": [{"parts": [{"text": "hi"}]}]})
+    refused = http.post(url, json={"contents": [{"parts": [{"text": "hi"}]}]})
 
     assert refused.status_code == 400
     assert refused.json()["error"]["details"][0]["reason"] == "API_KEY_INVALID"
 
 
 @pytest.mark.parametrize("call", [f"{MODEL}:countTokens", "missing-model:generateContent"])
-def test_unknown_methods_and_models_are_not_found(simulator, call):
+def test_unknown_methods_and_models_are_not_found(simulator, http, call):
     """404 NOT_FOUND."""
     url = f"{simulator.gemini_url}/v1beta/models/{call}"
 
-    refused = httpx.post(url, headers={"x-goog-api-key": "k"}, json={"contents": [{"parts": []}]})
+    refused = http.post(url, headers={"x-goog-api-key": "k"}, json={"contents": [{"parts": []}]})
 
     assert (refused.status_code, refused.json()["error"]["status"]) == (404, "NOT_FOUND")

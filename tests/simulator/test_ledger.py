@@ -3,7 +3,6 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import openai
 import pytest
 
@@ -78,9 +77,9 @@ def test_filters_narrow_the_list(sim, openai_client):
     assert sim.summary(group="header:idempotency-key", charged=True)["groups"][""]["charged"] == 2
 
 
-def test_calls_to_nowhere_are_on_record(sim, simulator):
+def test_calls_to_nowhere_are_on_record(sim, simulator, http):
     """A wrong base URL is a finding."""
-    answer = httpx.post(f"{simulator.base_url}/v1/responses", headers={"authorization": "Bearer k"}, json={})
+    answer = http.post(f"{simulator.base_url}/v1/responses", headers={"authorization": "Bearer k"}, json={})
 
     assert answer.status_code == 404
     assert [(entry.route, entry.path) for entry in sim.ledger()] == [("unknown", "/v1/responses")]

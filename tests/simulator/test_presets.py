@@ -242,11 +242,11 @@ def test_other_gateways_rows(sim, gateway_client, preset, status, code, kind):
 
 
 @pytest.mark.parametrize(("preset", "path"), INSIDE_200)
-def test_errors_inside_a_200(sim, simulator, preset, path):
+def test_errors_inside_a_200(sim, simulator, http, preset, path):
     """The status says yes, the body says no."""
     sim.fault(preset)
 
-    answer = post(simulator, path)
+    answer = post(http, simulator, path)
 
     said = answer.json()
     assert answer.status_code == 200
@@ -254,11 +254,11 @@ def test_errors_inside_a_200(sim, simulator, preset, path):
 
 
 @pytest.mark.parametrize(("preset", "status"), PAGES)
-def test_html_pages(sim, simulator, preset, status):
+def test_html_pages(sim, simulator, http, preset, status):
     """What stands in front of a provider answers in HTML."""
     sim.fault(preset)
 
-    answer = post(simulator, PATHS[0])
+    answer = post(http, simulator, PATHS[0])
 
     assert answer.status_code == status
     assert answer.headers["content-type"].startswith("text/html")
@@ -284,26 +284,26 @@ def test_presets_in_the_words_of_whoever_is_called(name, provider):
 
 @pytest.mark.parametrize(("value", "status"), [("429", 429), ("529", 529), ("503", 503), ("html", 524)])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_standing_fault_answers_for_every_provider(sim, simulator, value, status, path):
+def test_a_standing_fault_answers_for_every_provider(sim, simulator, http, value, status, path):
     """Each value of PROVIDER_FAULT that has a status."""
     sim.fault(STANDING[value], count=None)
 
-    assert [post(simulator, path).status_code for _ in range(2)] == [status] * 2
+    assert [post(http, simulator, path).status_code for _ in range(2)] == [status] * 2
 
 
-def test_standing_faults_can_also_break_or_lie(sim, simulator):
+def test_standing_faults_can_also_break_or_lie(sim, simulator, http):
     """Those are all values there are."""
     assert set(STANDING) == {"429", "529", "503", "html", "cut", "hang", "200-error"}
     assert STANDING["hang"] == "hang"
     sim.fault(STANDING["cut"])
     with pytest.raises(httpx.RemoteProtocolError):
-        post(simulator, PATHS[0])
+        post(http, simulator, PATHS[0])
     sim.fault(STANDING["200-error"])
-    assert "error" in post(simulator, PATHS[0]).json()
+    assert "error" in post(http, simulator, PATHS[0]).json()
 
 
-def post(simulator, path):
+def post(http, simulator, path):
     """Post one body that every provider can read."""
     headers = {"authorization": "Bearer k", "x-goog-api-key": "k", "anthropic-version": "2023-06-01"}
     body = {**CHAT, "max_tokens": 9, "input": "hi", "contents": [{"parts": [{"text": "hi"}]}]}
-    return httpx.post(f"{simulator.base_url}{path}", headers=headers, json=body)
+    return http.post(f"{simulator.base_url}{path}", headers=headers, json=body)

@@ -1,6 +1,5 @@
 """Does a fault meet those it is meant for, as often as it should, and does the control API mind mistakes?"""
 
-import httpx
 import openai
 import pytest
 
@@ -123,12 +122,12 @@ def test_a_fault_with_a_mistake_is_refused(sim, script):
     assert sim.faults() == []
 
 
-def test_many_faults_can_be_queued_in_one_request(sim, simulator):
+def test_many_faults_can_be_queued_in_one_request(sim, simulator, http):
     """As a list, all of them or none."""
     url = f"{simulator.base_url}/_sim/faults"
 
-    refused = httpx.post(url, json=[{"preset": "hang"}, {"preset": "unheard_of"}])
-    accepted = httpx.post(url, json=[{"preset": "hang"}, {"preset": "cut"}])
+    refused = http.post(url, json=[{"preset": "hang"}, {"preset": "unheard_of"}])
+    accepted = http.post(url, json=[{"preset": "hang"}, {"preset": "cut"}])
 
     assert (refused.status_code, accepted.status_code) == (400, 201)
     assert len(sim.faults()) == 2

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import httpx
-
 from .address import announced, withdraw
 from .client import SimulatorClient
 
@@ -104,11 +102,12 @@ def start(
             stderr=subprocess.STDOUT,
         )
     try:
-        base_url = _address(data_dir, process)
+        client = SimulatorClient(_address(data_dir, process))
+        client.health()
     except BaseException:
         _end(process, patience=0)
         raise
-    return RunningSimulator(base_url, SimulatorClient(base_url), process)
+    return RunningSimulator(client.base_url, client, process)
 
 
 def _end(process: subprocess.Popen[bytes], patience: float) -> None:
@@ -127,9 +126,7 @@ def _address(data_dir: Path, process: subprocess.Popen[bytes]) -> str:
     while time.monotonic() < until and process.poll() is None:
         base_url = announced(data_dir)
         if base_url:
-            httpx.get(f"{base_url}/_sim/health", trust_env=False).raise_for_status()
             return base_url
         time.sleep(0.01)
     said = (data_dir / "simulator.log").read_text(encoding="utf-8")[-2000:]
-    message = f"the simulator did not come up:\n{said}"
-    raise StartError(message)
+    raise StartError(f"the simulator did not come up:\n{said}")

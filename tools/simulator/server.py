@@ -7,6 +7,7 @@ withdraws it when it stops.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -20,7 +21,7 @@ from .app import build_app
 from .wire import OpenProtocol
 from .world import World
 
-_GRACE_SECONDS = 0  # whoever is still waiting is cut off, as by a provider that goes down
+_GRACE_SECONDS = 1
 
 
 def serve(world: World, folder: Path, host: str, port: int, *, follow_stdin: bool) -> None:
@@ -40,7 +41,7 @@ async def _serve(world: World, folder: Path, host: str, port: int, *, follow_std
         access_log=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
     if follow_stdin:
         threading.Thread(target=_stop_with_stdin, args=(server,), daemon=True).start()
     try:
@@ -49,6 +50,15 @@ async def _serve(world: World, folder: Path, host: str, port: int, *, follow_std
     finally:
         withdraw(folder)
         await world.close()
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Cut off whoever is still waiting, as a provider that goes down does."""
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
+        await super().shutdown(sockets)
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -69,5 +79,6 @@ def _announce(folder: Path, line: socket.socket) -> None:
 
 
 def _stop_with_stdin(server: uvicorn.Server) -> None:
-    sys.stdin.buffer.read()
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
     server.should_exit = True
