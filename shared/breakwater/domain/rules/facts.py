@@ -85,7 +85,7 @@ def facts_of(reply: Reply) -> Facts:
         text=_text(errors, reply.body),
         error_type=_identifier(errors, _TYPE_KEYS),
         error_code=_daily_quota(errors) or _identifier(errors, _CODE_KEYS),
-        request_id=_request_id(reply.headers, body),
+        request_id=request_id(reply.headers, body),
     )
 
 
@@ -161,7 +161,8 @@ def _texts(errors: Sequence[Mapping[str, Any]], keys: Iterable[str]) -> Iterator
                 yield str(value)
 
 
-def _request_id(headers: Mapping[str, str], body: Any) -> str | None:
+def request_id(headers: Mapping[str, str], body: Any) -> str | None:
+    """The provider's own id of the request, from the headers or the body."""
     inside = body.get("request_id") if isinstance(body, Mapping) else None
     candidates = (*(headers.get(name) for name in _REQUEST_ID_HEADERS), inside)
     return next((text for text in candidates if isinstance(text, str) and _REQUEST_ID.fullmatch(text)), None)
