@@ -19,10 +19,10 @@ from botocore.config import Config
 
 from breakwater.clock import SystemClock
 from breakwater.domain.endpoints import Endpoint, load_endpoints
-from breakwater.domain.errors import SecretUnavailable
+from breakwater.domain.errors import Defect, SecretUnavailable
 from breakwater.domain.obligations import Queue
 from breakwater.domain.routes import Catalogue
-from breakwater.ports import Provider
+from breakwater.ports import Payloads, Provider
 from breakwater.settings import (
     ControlSettings,
     DrainSettings,
@@ -105,33 +105,39 @@ def queue_urls(settings: StoreSettings) -> dict[Queue, str]:
     }
 
 
-def _deps(**more: Any) -> Deps:
-    parts: dict[str, Any] = {
-        "queues": SqsQueues(client("sqs"), queue_urls(load(StoreSettings, os.environ))),
-        "payloads": S3Payloads(client("s3"), load(PayloadSettings, os.environ).payload_bucket),
-    }
+def _queues() -> SqsQueues:
+    return SqsQueues(client("sqs"), queue_urls(load(StoreSettings, os.environ)))
+
+
+def _payloads() -> S3Payloads:
+    return S3Payloads(client("s3"), load(PayloadSettings, os.environ).payload_bucket)
+
+
+def _deps(queues: SqsQueues, payloads: Payloads, **more: Any) -> Deps:
     return Deps(
         store=store(),
+        queues=queues,
+        payloads=payloads,
         control=control(),
         catalogue=catalogue(),
         clock=clock(),
         log=log(),
         draw=random.random,
         code_version=os.environ.get("CODE_VERSION", ""),
-        **{**parts, **more},
+        **more,
     )
 
 
 @cache
 def for_admission() -> Deps:
     """The users' API."""
-    return _deps()
+    return _deps(_queues(), _payloads())
 
 
 @cache
 def for_worker() -> Deps:
     """Workers and the completion function: they call providers."""
-    return _deps(providers=providers())
+    return _deps(_queues(), _payloads(), providers=providers())
 
 
 @cache
@@ -142,7 +148,7 @@ def for_effects() -> Deps:
     settings = load(EffectSettings, os.environ)
     urls = queue_urls(load(StoreSettings, os.environ))
     queues = SqsQueues(client("sqs"), urls, settings.dead_letters_queue_url)
-    return _deps(queues=queues, bus=EventBus(client("events"), settings.event_bus_name), payloads=_NoPayloads())
+    return _deps(queues, NoPayloads(), bus=EventBus(client("events"), settings.event_bus_name))
 
 
 @cache
@@ -157,7 +163,7 @@ def for_sweep() -> Deps:
     }
     urls = queue_urls(load(StoreSettings, os.environ))
     queues = SqsQueues(client("sqs"), urls, drain.dead_letters_queue_url, dlqs)
-    return _deps(queues=queues, payloads=_NoPayloads())
+    return _deps(queues, NoPayloads())
 
 
 @cache
@@ -186,17 +192,17 @@ def webhook_secrets() -> Mapping[str, Any]:
     return secrets().read(load(IntakeSettings, os.environ).webhook_secrets_secret)
 
 
-class _NoPayloads:
+class NoPayloads:
     """Functions that never touch a body have no bucket, and no right to one."""
 
     def put(self, key: str, body: bytes) -> str:
-        raise NotImplementedError(key, len(body))
+        raise Defect("this function stores no bodies", key=key, size=len(body))
 
     def get(self, ref: str) -> bytes | None:
-        raise NotImplementedError(ref)
+        raise Defect("this function reads no bodies", ref=ref)
 
     def presign(self, ref: str, seconds: int) -> str:
-        raise NotImplementedError(ref, seconds)
+        raise Defect("this function signs no URLs", ref=ref, seconds=seconds)
 
 
 class RouteProviders:

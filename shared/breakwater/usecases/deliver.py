@@ -34,7 +34,7 @@ def deliver(deps: Deps, delivery_id: str) -> str:
     found = _ask(deps, delivery)
     if found is None:
         return _postpone(deps, delivery)
-    return _close(deps, delivery, _apply(deps, delivery, found))
+    return _close(deps, delivery, _apply(deps, delivery, found), found.job_id)
 
 
 def _ask(deps: Deps, delivery: Delivery) -> Found | None:
@@ -111,7 +111,7 @@ def _execution(deps: Deps, job: Job, execution_id: str) -> Execution | None:
     )
 
 
-def _close(deps: Deps, delivery: Delivery, verdict: str) -> str:
+def _close(deps: Deps, delivery: Delivery, verdict: str, job_id: str | None = None) -> str:
     now = deps.now()
     deps.store.update_delivery(delivery, replace(delivery, processed_at=now, verdict=verdict, due_at=None))
     deps.log.note(
@@ -119,6 +119,7 @@ def _close(deps: Deps, delivery: Delivery, verdict: str) -> str:
         endpoint=delivery.endpoint,
         webhook_id=delivery.webhook_id,
         verdict=verdict,
+        job_id=job_id or delivery.job_id,
         event_type=delivery.event_type,
         delay_ms=now - delivery.received_at,
     )

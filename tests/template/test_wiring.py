@@ -1,0 +1,45 @@
+"""Does the template give each function the settings that its wiring asks for?"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from breakwater import wiring
+from tests.support import template
+
+BUILT_BY = {
+    "AdmissionFunction": "for_admission",
+    "WorkerInteractiveFunction": "for_worker",
+    "WorkerBackgroundFunction": "for_worker",
+    "CompletionFunction": "for_worker",
+    "EffectsFunction": "for_effects",
+    "SweepFunction": "for_sweep",
+    "WebhookFunction": "for_intake",
+    "AuthorizerFunction": "control",
+}
+
+
+def _forget():
+    for one in vars(wiring).values():
+        if hasattr(one, "cache_clear"):
+            one.cache_clear()
+
+
+@pytest.mark.parametrize("function", sorted(BUILT_BY))
+def test_a_function_can_be_wired_with_what_the_template_gives_it(function, monkeypatch, tmp_path):
+    """A setting that is missing would only show when the function is called."""
+    _forget()
+    (tmp_path / "policies.json").write_text('{"default_route":null,"routes":{},"policies":{},"schedules":[]}')
+    monkeypatch.setattr(wiring, "POLICIES", tmp_path / "policies.json")
+    for name in list(os.environ):
+        if name.endswith(("_TABLE", "_URL", "_BUCKET", "_SECRET", "_NAME")):
+            monkeypatch.delenv(name)
+    for name in template.functions()[function]["Environment"]["Variables"]:
+        monkeypatch.setenv(name, "{}" if name == "PROVIDER_BASE_URLS" else f"https://sqs.us-east-1.test/1/{name}")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+    assert getattr(wiring, BUILT_BY[function])() is not None
+
+    _forget()
