@@ -231,11 +231,11 @@ def _ms(naive: datetime) -> int:
 
 def _parsed(expression: str) -> CronSim:
     if len(expression.split()) != _FIELDS:
-        raise ValueError("cron: needs five fields: minute, hour, day of month, month, day of week")
+        raise ValueError("needs five fields: minute, hour, day of month, month, day of week")
     try:
         parsed = CronSim(expression, _EPOCH)
     except CronSimError as error:
-        raise ValueError(f"cron: {error}") from error
+        raise ValueError(f"is no calendar: {error}") from error
     if next(CronSim(expression, _EPOCH), None) is None:
-        raise ValueError("cron: matches no day within fifty years")
+        raise ValueError("matches no day within fifty years")
     return parsed

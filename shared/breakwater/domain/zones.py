@@ -16,7 +16,7 @@ def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise ValueError(f"timezone: {name} is no IANA time zone such as Europe/Berlin") from error
+        raise ValueError(f"must be an IANA time zone such as Europe/Berlin, got {name!r}") from error
 
 
 def utc(at_ms: int) -> datetime:

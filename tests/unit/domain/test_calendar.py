@@ -156,13 +156,13 @@ class TestChecks:
     )
     def test_what_is_no_calendar_is_refused(self, expression):
         """Five fields, each in its range; no seconds, no names for whole expressions."""
-        with pytest.raises(ValueError, match="cron: "):
+        with pytest.raises(ValueError, match=r"five fields|no calendar|no day"):
             cron(expression, BERLIN)
 
     @pytest.mark.parametrize("zone", ["Berlin", "", "/etc/localtime", "../UTC", "Europe", "CEST+2"])
     def test_what_is_no_zone_is_refused(self, zone):
         """IANA names only."""
-        with pytest.raises(ValueError, match="timezone: "):
+        with pytest.raises(ValueError, match="IANA"):
             cron("0 0 * * *", zone)
 
     def test_a_daily_run_cannot_be_asked_to_run_twice(self):
