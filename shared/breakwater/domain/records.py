@@ -83,6 +83,11 @@ class Delivery:
         return f"{self.endpoint}#{self.webhook_id}"
 
 
+def seen_key(delivery: Delivery) -> str:
+    """Where a job keeps that a delivery about it was worked on."""
+    return f"SEEN#{delivery.received_at:013d}#{delivery.body_sha[:16]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteState:
     """What everybody must know about a route: open, or closed until T because R."""

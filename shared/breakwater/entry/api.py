@@ -16,6 +16,7 @@ from breakwater.usecases.admit import Principal, admit
 from breakwater.usecases.again import again
 from breakwater.usecases.cancel import cancel
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.diagnose import diagnosis, shown
 from breakwater.usecases.read import etag, listed, own_job, story, view, with_result
 from breakwater.usecases.usage import usage
 
@@ -94,6 +95,11 @@ def _executions(deps: Deps, caller: Principal, _event: Mapping[str, Any], job_id
     return response(200, {"job_id": job_id, "executions": story(deps, own_job(deps, caller, job_id))})
 
 
+def _diagnosis(deps: Deps, caller: Principal, _event: Mapping[str, Any], job_id: str) -> dict[str, Any]:
+    caller.need("read")
+    return response(200, shown(diagnosis(deps, own_job(deps, caller, job_id))))
+
+
 def _cancel(deps: Deps, caller: Principal, _event: Mapping[str, Any], job_id: str) -> dict[str, Any]:
     caller.need("submit")
     job = cancel(deps, own_job(deps, caller, job_id), caller.owner_key)
@@ -121,6 +127,7 @@ ROUTES: tuple[tuple[str, re.Pattern[str], Call], ...] = tuple(
         ("GET", r"/v1/jobs", _list),
         ("GET", _JOB, _read),
         ("GET", _JOB + "/executions", _executions),
+        ("GET", _JOB + "/diagnosis", _diagnosis),
         ("POST", _JOB + "/cancel", _cancel),
         ("POST", _JOB + "/retry", _retry),
         ("GET", r"/v1/usage", _usage),

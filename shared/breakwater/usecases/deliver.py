@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.job import Execution, Job
-from breakwater.domain.records import Delivery, execution_key, execution_of
+from breakwater.domain.records import Child, Delivery, execution_key, execution_of, seen_key
 from breakwater.domain.results import Completed, Found, Refused
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass
@@ -82,12 +82,24 @@ def _apply(deps: Deps, delivery: Delivery, found: Found) -> str:
     execution = _execution(deps, job, execution_id)
     if execution is None:
         return "not_ours"
+    _leave_trace(deps, job, delivery)
     if not isinstance(outcome, Completed | Refused):
         return "still_running"
     if isinstance(outcome, Completed) and outcome.result.provider_job_id is None:
         outcome = Completed(result=replace(outcome.result, provider_job_id=delivery.provider_job_id))
     step = conclude(deps, job, execution, outcome)
     return "already_settled" if step is None else "settled"
+
+
+def _leave_trace(deps: Deps, job: Job, delivery: Delivery) -> None:
+    """The job's own record that a webhook came: a diagnosis can't search deliveries by job."""
+    data = {
+        "delivery_id": delivery.id,
+        "event_type": delivery.event_type,
+        "received_at": delivery.received_at,
+        "processed_at": deps.now(),
+    }
+    deps.store.put_child(job.job_id, Child(sk=seen_key(delivery), data=data), job.ttl)
 
 
 def _execution(deps: Deps, job: Job, execution_id: str) -> Execution | None:

@@ -1,0 +1,307 @@
+"""Every kind of stuck job, built through the world, gets the right layer."""
+
+from __future__ import annotations
+
+import pytest
+
+from breakwater.domain.records import RouteState
+from breakwater.domain.signals import ErrorClass
+from breakwater.domain.states import Reason
+from breakwater.usecases.diagnose import diagnosis, shown
+from breakwater.usecases.step import Told
+from tests.fakes.outside import refusal
+from tests.support.world import World
+
+MINUTE = 60_000
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def queued(world):
+    return world.submit().job.job_id
+
+
+def nudge_lost(world):
+    world.queues.lossy = True
+    job_id = queued(world)
+    world.clock.advance(10 * MINUTE)
+    return job_id
+
+
+def released_later(world):
+    job_id = queued(world)
+    world.provider.script = [refusal(ErrorClass.PACING, 429, retry_after_ms=300_000)]
+    world.pump()
+    return job_id
+
+
+def backs_off(world):
+    job_id = queued(world)
+    world.provider.script = [refusal(ErrorClass.SERVER_FAULT, 500)]
+    world.pump()
+    return job_id
+
+
+def being_worked_on(world):
+    job_id = queued(world)
+    _die_in_call(world, job_id)
+    return job_id
+
+
+def worker_gone(world):
+    job_id = being_worked_on(world)
+    world.clock.advance(10 * MINUTE)
+    return job_id
+
+
+def crashing(world):
+    job_id = queued(world)
+    world.queues.sent = {queue: [] for queue in world.queues.sent}
+    for queue in world.queues.dlq:
+        if queue.value == "background":
+            world.queues.dlq[queue]["r-1"] = f'{{"kind":"job","id":"{job_id}"}}'
+    world.drain()
+    return job_id
+
+
+def route_closed(world):
+    _close(world, "plain", world.clock.now() + 30 * MINUTE)
+    job_id = queued(world)
+    world.pump()
+    return job_id
+
+
+def route_closed_not_seen_yet(world):
+    job_id = queued(world)
+    _close(world, "plain", world.clock.now() + 30 * MINUTE)
+    return job_id
+
+
+def paused(world):
+    world.control.thrown = {"pause": {"workflows": ["sync"]}}
+    job_id = queued(world)
+    world.pump()
+    return job_id
+
+
+def provider_runs_it(world):
+    job_id = world.submit("summary").job.job_id
+    world.pump()
+    world.clock.advance(MINUTE)
+    return job_id
+
+
+def webhook_unprocessed(world):
+    job_id = provider_runs_it(world)
+    world.queues.lossy = True
+    world.webhook("resp_1")
+    world.clock.advance(5 * MINUTE)
+    return job_id
+
+
+def no_webhook_and_no_poll(world):
+    job_id = provider_runs_it(world)
+    world.clock.advance(30 * MINUTE)
+    return job_id
+
+
+def polled_provider_silent(world):
+    job_id = world.submit("polled").job.job_id
+    world.pump()
+    world.clock.advance(30 * MINUTE)
+    return job_id
+
+
+def effects_owed(world):
+    job_id = queued(world)
+    world.worker(job_id)
+    world.clock.advance(20 * MINUTE)
+    return job_id
+
+
+def effects_on_their_way(world):
+    job_id = queued(world)
+    world.worker(job_id)
+    return job_id
+
+
+def input_gone(world):
+    job_id = queued(world)
+    del world.store.items[f"JOB#{job_id}", world.job(job_id).input_ref]
+    return job_id
+
+
+def needs_approval(world):
+    job_id = world.submit("guarded").job.job_id
+    world.pump()
+    return job_id
+
+
+def spend_gone(world):
+    job_id = queued(world)
+    world.provider.script = [refusal(ErrorClass.SPEND, 429)]
+    world.pump()
+    return job_id
+
+
+def wrong_request(world):
+    job_id = queued(world)
+    world.provider.script = [refusal(ErrorClass.CALLER_FAULT, 400)]
+    world.settle()
+    return job_id
+
+
+def attempts_gone(world):
+    job_id = queued(world)
+    world.provider.script = [refusal(ErrorClass.SERVER_FAULT, 500)] * 3
+    world.settle()
+    return job_id
+
+
+def grew_old_behind_a_closed_route(world):
+    _close(world, "plain", world.clock.now() + 60 * MINUTE)
+    job_id = queued(world)
+    world.settle()
+    return job_id
+
+
+def cancelled(world):
+    job_id = queued(world)
+    world.cancel(job_id)
+    world.settle()
+    return job_id
+
+
+def done(world):
+    job_id = queued(world)
+    world.settle()
+    return job_id
+
+
+def _close(world, route_key, until):
+    assert world.store.put_route(None, RouteState(route_key=route_key, closed_until=until, reason="maintenance"))
+
+
+def _die_in_call(world, job_id):
+    def dies(_call):
+        raise Crash
+
+    world.provider.script = [dies]
+    with pytest.raises(Crash):
+        world.worker(job_id, told=Told(message_id="m-7", receive_count=1, lambda_request_id="l-7"))
+
+
+KINDS = [
+    (queued, "queue", "in_progress"),
+    (nudge_lost, "queue", "stuck"),
+    (released_later, "provider", "waiting"),
+    (backs_off, "provider", "waiting"),
+    (being_worked_on, "worker", "in_progress"),
+    (worker_gone, "worker", "stuck"),
+    (crashing, "worker", "stuck"),
+    (route_closed, "route", "waiting"),
+    (route_closed_not_seen_yet, "route", "waiting"),
+    (paused, "route", "waiting"),
+    (provider_runs_it, "provider", "in_progress"),
+    (webhook_unprocessed, "webhook", "stuck"),
+    (no_webhook_and_no_poll, "webhook", "stuck"),
+    (polled_provider_silent, "provider", "stuck"),
+    (effects_owed, "effects", "stuck"),
+    (effects_on_their_way, "effects", "in_progress"),
+    (input_gone, "admission", "stuck"),
+    (needs_approval, "admission", "needs_a_person"),
+    (spend_gone, "route", "needs_a_person"),
+    (wrong_request, "client", "needs_a_person"),
+    (attempts_gone, "provider", "needs_a_person"),
+    (grew_old_behind_a_closed_route, "route", "needs_a_person"),
+    (cancelled, "finished", "stopped_by_a_person"),
+    (done, "finished", "done"),
+]
+
+
+@pytest.mark.parametrize(("build", "layer", "condition"), KINDS, ids=[build.__name__ for build, _, _ in KINDS])
+def test_a_stuck_job_names_its_layer(build, layer, condition):
+    """One verdict, evidence for all nine layers in order, and what comes next."""
+    world = World()
+    job_id = build(world)
+
+    found = diagnosis(world.deps, world.job(job_id), deliveries=True)
+
+    assert (found.layer.value, found.condition.value) == (layer, condition)
+    assert [one.layer.value for one in found.evidence] == [
+        "client",
+        "admission",
+        "queue",
+        "worker",
+        "route",
+        "provider",
+        "webhook",
+        "effects",
+        "finished",
+    ]
+    assert next(one for one in found.evidence if one.mark.value == "here").layer is found.layer
+    assert found.verdict
+    assert found.next.what
+
+
+def test_what_comes_next_and_when_is_the_jobs_own_obligation():
+    """The time of the next look is the one the table holds, so the answer is a promise."""
+    world = World()
+    job_id = released_later(world)
+
+    found = diagnosis(world.deps, world.job(job_id))
+
+    assert found.next.at == world.clock.now() + 300_000
+    assert found.next.what == "a worker looks at it"
+
+
+def test_a_webhook_that_was_worked_on_is_seen():
+    """The job keeps a trace of its deliveries, so `delivery seen?` has an answer."""
+    world = World()
+    job_id = provider_runs_it(world)
+    world.provider.finish("resp_1")
+    world.webhook("resp_1")
+    world.settle()
+
+    found = diagnosis(world.deps, world.job(job_id))
+
+    webhook = next(one for one in found.evidence if one.layer.value == "webhook")
+    assert webhook.facts["processed"] == 1
+    assert found.layer.value == "finished"
+
+
+def test_the_worker_is_named_by_its_lease_and_its_request():
+    """Whoever looks can find the log lines of the very process that holds the job."""
+    world = World()
+    job_id = being_worked_on(world)
+
+    found = diagnosis(world.deps, world.job(job_id))
+
+    worker = next(one for one in found.evidence if one.layer.value == "worker")
+    assert worker.facts["lambda_request_id"] == "l-7"
+    assert worker.facts["locked_until"] == world.job(job_id).locked_until
+
+
+def test_owners_are_told_what_owners_can_do():
+    """An owner sees no operator's command; an operator sees both."""
+    world = World()
+    job_id = attempts_gone(world)
+    found = diagnosis(world.deps, world.job(job_id))
+
+    assert {one["by"] for one in shown(found)["can_do"]} <= {"owner"}
+    commands = [one["command"] for one in shown(found, by=("owner", "operator"))["can_do"]]
+    assert f"breakwater preview {job_id}" in commands
+
+
+def test_a_dead_job_waits_for_a_person():
+    """Nothing is due any more, and the answer says so."""
+    world = World()
+    job_id = attempts_gone(world)
+
+    found = diagnosis(world.deps, world.job(job_id))
+
+    assert found.next.at is None
+    assert "person" in found.next.what
+    assert world.job(job_id).reason is Reason.MAX_ATTEMPTS_EXHAUSTED
