@@ -2,9 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q
+# Each of these has a target of its own; every other folder of tests is fast.
+SLOW := $(addprefix tests/,template build contract integration e2e drills)
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo stop status logs format check-format lint types imports template unit \
-    contract integration e2e test pr clean locks
+    contract integration e2e test pr clean locks build
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,8 +49,8 @@ imports: setup ## Check who imports whom
 template: setup ## Check the template, the builds, and that each handler imports from its layers alone
 	@$(PYTEST) tests/template tests/build
 
-unit: setup ## Rules and use cases: no network, no emulator
-	@$(PYTEST) tests/unit tests/providers
+unit: setup ## Rules, use cases, adapters, simulator: no emulator
+	@$(PYTEST) $(filter-out $(SLOW),$(wildcard tests/*))
 
 contract: setup ## The same suite over the fakes and the emulator
 	@$(PYTEST) tests/contract
@@ -58,6 +60,9 @@ integration: setup ## Handlers and tools against the emulator and the simulator
 
 e2e: setup ## A deployed stack in the local cloud
 	@$(PYTEST) tests/e2e
+
+build: setup ## Build for AWS (`sam deploy` then takes it from .aws-sam)
+	@.local/venvs/sam/bin/sam build
 
 test: setup ## Everything, as CI runs it
 	@.ci/steps check-format lint types imports template unit contract integration e2e

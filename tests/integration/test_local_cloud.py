@@ -29,10 +29,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 @pytest.fixture
 def processes(tmp_path):
     """The background programs of a cloud that has none yet."""
-    made = Processes(tmp_path / "processes.json")
-    yield made
-    for child in made._children.values():
-        child.wait(10)
+    return Processes(tmp_path / "processes.json")
 
 
 def start(processes: Processes, folder: Path, code: str):

@@ -19,6 +19,8 @@ from pathlib import Path
 from tools.localcloud.errors import LocalCloudError
 
 GRACE_SECONDS = 10.0
+# What this process started, so that it can be reaped; a program may well outlive the object that started it.
+_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,6 @@ class Processes:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(
         self,
@@ -64,13 +65,13 @@ class Processes:
                 start_new_session=True,
             )
         running = Running(child.pid, _started(child.pid), port)
-        self._children[child.pid] = child
+        _CHILDREN[child.pid] = child
         self._write({**self.all(), name: running})
         return running
 
     def get(self, name: str) -> Running | None:
         """The named program, if it runs."""
-        self._reap()
+        _reap()
         running = self.all().get(name)
         return running if running is not None and running.alive() else None
 
@@ -106,13 +107,13 @@ class Processes:
 
     def _ours(self, running: Running) -> bool:
         """The leader is the one we started, or it is gone and only its group may be left."""
-        self._reap()
+        _reap()
         return running.alive() or not _started(running.pid)
 
     def _wait_until_gone(self, running: Running) -> bool:
         until = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < until:
-            self._reap()
+            _reap()
             if not _group_members(running.pid):
                 return True
             time.sleep(0.05)
@@ -124,15 +125,17 @@ class Processes:
         except ProcessLookupError:
             return
 
-    def _reap(self) -> None:
-        for child in self._children.values():
-            child.poll()
-
     def _write(self, programs: Mapping[str, Running]) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         partial = self._file.with_suffix(".partial")
         partial.write_text(json.dumps({name: asdict(one) for name, one in programs.items()}, indent=2))
         partial.replace(self._file)
+
+
+def _reap() -> None:
+    for pid, child in list(_CHILDREN.items()):
+        if child.poll() is not None:
+            del _CHILDREN[pid]
 
 
 def _started(pid: int) -> str:
