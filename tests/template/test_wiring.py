@@ -36,7 +36,7 @@ def test_a_function_can_be_wired_with_what_the_template_gives_it(function, monke
     for name in list(os.environ):
         if name.endswith(("_TABLE", "_URL", "_BUCKET", "_SECRET", "_NAME")):
             monkeypatch.delenv(name)
-    for name in template.functions()[function]["Environment"]["Variables"]:
+    for name in template.functions()[function]["Environment"]:
         monkeypatch.setenv(name, "{}" if name == "PROVIDER_BASE_URLS" else f"https://sqs.us-east-1.test/1/{name}")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
 

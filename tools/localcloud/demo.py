@@ -144,7 +144,7 @@ def hints(console: Console, cloud: LocalCloud, job_id: str) -> None:
     out = (
         "The stack goes on running. Try:",
         "",
-        f"  curl -s {cloud.api_url}/v1/jobs \\",
+        f"  curl -s '{cloud.api_url}/v1/jobs' \\",
         f"    -H 'authorization: Bearer {key}' -H \"idempotency-key: $(date +%s)\" \\",
         f"    -H 'content-type: application/json' -d '{body}'",
         "",
