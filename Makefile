@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q
 # Each of these has a target of its own; every other folder of tests is fast.
-SLOW := $(addprefix tests/,template build contract integration e2e drills)
+SLOW := $(addprefix tests/,template/ build/ contract/ integration/ e2e/ drills/)
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo stop status logs format check-format lint types imports template unit \
     contract integration e2e test pr clean locks build
@@ -50,7 +50,7 @@ template: setup ## Check the template, the builds, and that each handler imports
 	@$(PYTEST) tests/template tests/build
 
 unit: setup ## Rules, use cases, adapters, simulator: no emulator
-	@$(PYTEST) $(filter-out $(SLOW),$(wildcard tests/*))
+	@$(PYTEST) $(filter-out $(SLOW),$(wildcard tests/*/))
 
 contract: setup ## The same suite over the fakes and the emulator
 	@$(PYTEST) tests/contract

@@ -65,9 +65,9 @@ def status(cloud: LocalCloud, _given: argparse.Namespace) -> None:
         return
     for name, port in running.items():
         print(f"  {name:<16} {f'http://127.0.0.1:{port}' if port else 'running'}")
+    print(f"  {'logs':<16} {cloud.logs}")
     if cloud.running:
         print(f"  {'API':<16} {cloud.api_url}/v1")
-    print(f"  {'logs':<16} {cloud.logs}")
 
 
 def logs(cloud: LocalCloud, given: argparse.Namespace) -> None:

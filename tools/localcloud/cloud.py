@@ -14,6 +14,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from tools.localcloud.emulator import REGION, Emulator
 from tools.localcloud.errors import LocalCloudError
@@ -91,8 +92,11 @@ class LocalCloud:
     def outputs(self) -> Mapping[str, str]:
         """What the deployed template says about itself."""
         if not self._outputs:
-            stacks = self.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
-            self._outputs = {one["OutputKey"]: one["OutputValue"] for one in stacks[0]["Outputs"]}
+            try:
+                stacks = self.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+            except ClientError as error:
+                raise LocalCloudError("Nothing is deployed in the local cloud yet: `make run` does it.") from error
+            self._outputs = {one["OutputKey"]: one["OutputValue"] for one in stacks[0].get("Outputs", [])}
         return self._outputs
 
     @property
