@@ -7,12 +7,17 @@ import socket
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.cloud import deployed_stack, dynamo_cloud, tables
 
 __all__ = ["deployed_stack", "dynamo_cloud", "tables"]
 
 UNIT = Path(__file__).parent / "unit"
+
+# The same examples every time, however busy the machine is; `--hypothesis-profile=default` looks for new ones.
+settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.load_profile("repeatable")
 
 # Nothing that a developer has set may reach a test: no real account, no real key, no proxy.
 for name in list(os.environ):

@@ -18,6 +18,6 @@ def parse_nudge(body: Any) -> tuple[str, str] | None:
     if not isinstance(value, dict):
         return None
     kind, item_id = value.get("kind"), value.get("id")
-    if kind in KINDS and isinstance(item_id, str) and 0 < len(item_id) <= _MAX_ID:
-        return str(kind), item_id
+    if isinstance(kind, str) and kind in KINDS and isinstance(item_id, str) and 0 < len(item_id) <= _MAX_ID:
+        return kind, item_id
     return None
