@@ -63,3 +63,12 @@ def test_an_unparsable_body_is_a_bad_request(gateway_client):
     with pytest.raises(openai.BadRequestError) as refused:
         gateway_client.post("/chat/completions", cast_to=object, body=[1])
     assert refused.value.body["metadata"]["error_type"] == "invalid_request"
+
+
+def test_a_stream_can_be_done_without_a_reason(sim, gateway_client):
+    """Some servers end that way, and mean it."""
+    sim.fault("stream_done", after_events=4)
+
+    chunks = list(ask(gateway_client, stream=True))
+
+    assert [chunk.choices[0].finish_reason for chunk in chunks] == [None] * 3

@@ -49,11 +49,16 @@ def test_hidden_retries_of_the_client_show(sim, simulator):
 
 def test_an_entry_tells_who_called_and_keeps_the_key_to_itself(sim, openai_client):
     """Headers of interest; of the key only a hash."""
-    ask(openai_client, "find me", extra_headers={"Idempotency-Key": "k1", "X-Client-Request-Id": "c1"})
+    ask(
+        openai_client,
+        "find me",
+        extra_headers={"Idempotency-Key": "k1", "X-Client-Request-Id": "c1", "X-Attempt": "a1"},
+    )
 
     entry = sim.ledger(contains="find me")[0]
 
     assert (entry.headers["idempotency-key"], entry.headers["x-client-request-id"]) == ("k1", "c1")
+    assert entry.headers["x-attempt"] == "a1"
     assert len(entry.headers["authorization_sha256"]) == 16
     assert "sk-test" not in json.dumps(entry.headers)
     assert (entry.method, entry.path, entry.model) == ("POST", "/openai/v1/responses", "gpt-4.1")

@@ -79,7 +79,7 @@ def test_no_simulator_outlives_its_starter(tmp_path):
 
     poller = select.poll()
     poller.register(watched)
-    gone = poller.poll(5000)
+    gone = poller.poll(15_000)
     os.close(watched)
 
     assert gone

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from . import sse
 from .faults import Fault, Kind
 from .ledger import Entry
 from .operation import Operation
@@ -128,6 +129,11 @@ async def _stream_end(call: Call, fault: Fault) -> None:
     await call.wire.finish()
 
 
+async def _stream_done(call: Call, fault: Fault) -> None:
+    await call.wire.chunk(sse.DONE)
+    await _stream_end(call, fault)
+
+
 def _after(before: Before) -> After:
     async def accident(call: Call, fault: Fault, processed: Processed) -> None:
         del processed
@@ -153,4 +159,5 @@ STREAM: dict[Kind, Before] = {
     "stream_stall": _stall,
     "stream_error": _stream_error,
     "stream_end": _stream_end,
+    "stream_done": _stream_done,
 }

@@ -30,6 +30,7 @@ Kind = Literal[
     "stream_stall",
     "stream_error",
     "stream_end",
+    "stream_done",
     "background",
 ]
 Outcome = Literal["completed", "failed", "incomplete", "cancelled", "queued", "in_progress"]
@@ -43,6 +44,7 @@ _AFTER_THE_WORK = {
     "stream_stall",
     "stream_error",
     "stream_end",
+    "stream_done",
     "background",
 }
 _WHOLE_BODIES = {"cut_body", "empty_body", "truncated_json"}
@@ -182,8 +184,10 @@ class Faults:
         if wished is not None:
             return wished
         for waiting in self._queue:
+            if waiting.spent:
+                continue
             fault = waiting.fault.written_out(provider)
-            if not waiting.spent and fault.fits(route, asked):
+            if fault.fits(route, asked):
                 waiting.used += 1
                 return fault
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,13 +18,8 @@ from pathlib import Path
 
 from .shapes import Asked, Incoming, Json, Usage, now_ms
 
-KEPT_HEADERS = (
-    "idempotency-key",
-    "x-client-request-id",
-    "x-stainless-retry-count",
-    "user-agent",
-)
 _CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key")
+_KEPT = re.compile(r"idempotency-key|user-agent|x-stainless-retry-count|x-(?!stainless-).*")
 _EXCERPT = 500
 _BY_KEY = ("metadata.", "header.")
 
@@ -33,7 +29,8 @@ class Entry:
     """One call.
 
     `processed`: the provider acted on it. `cost_bearing`: acting on such a call costs money.
-    `charged`: both. `outcome`: open, answered, cut, hung or client_gone.
+    `charged`: both. `outcome`: open while it lasts, then answered, broken (it ended properly, but
+    not whole), cut (by us) or client_gone (the caller left first).
     """
 
     seq: int
@@ -73,7 +70,7 @@ class Entry:
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Pick the headers of interest; a credential is kept as the start of its hash only."""
-    kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+    kept = {name: value for name, value in headers.items() if _KEPT.fullmatch(name) and name not in _CREDENTIALS}
     for name in _CREDENTIALS:
         if name in headers:
             digest = hashlib.sha256(headers[name].encode()).hexdigest()

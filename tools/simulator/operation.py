@@ -11,6 +11,10 @@ from .faults import Fault
 from .shapes import Asked, Incoming, Json, Problem, Processed
 from .world import World
 
+_MOST_PAIRS = 16
+_LONGEST_KEY = 64
+_LONGEST_VALUE = 512
+
 
 class Operation(ABC):
     """One endpoint: reads a request and does its work; the exchange does all the rest."""
@@ -96,8 +100,3 @@ def text_in(content: object) -> str:
         parts = [part.get("text", "") for part in content if isinstance(part, dict)]
         return " ".join(part for part in parts if isinstance(part, str))
     return ""
-
-
-_MOST_PAIRS = 16
-_LONGEST_KEY = 64
-_LONGEST_VALUE = 512

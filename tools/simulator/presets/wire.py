@@ -33,6 +33,7 @@ ROWS: dict[str, Template] = {
     "stream_error": {"kind": "stream_error"},
     "stream_error_first": {"kind": "stream_error", "after_events": 0},
     "stream_end": {"kind": "stream_end"},
+    "stream_done": {"kind": "stream_done"},
     "background_queued": {"kind": "background", "outcome": "queued"},
     "background_in_progress": {"kind": "background", "outcome": "in_progress"},
     "background_failed": {
