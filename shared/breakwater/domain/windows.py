@@ -1,8 +1,8 @@
 """Which planned runs lie where, and which jobs does a tick create?
 
 A tick looks at the windows since the last one that was dealt with, so it does not matter how often, by whom or how late
-it is called: what was missed it finds. One instant is to be remembered, `Tick.last_window_ms`; losing a write of it does
-no harm, since a window's job exists only once.
+it is called: what was missed it finds. One instant is remembered, `Tick.last_window_ms`; losing a write of it does no
+harm, since a window's job exists only once.
 """
 
 from __future__ import annotations
