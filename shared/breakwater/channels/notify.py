@@ -144,8 +144,8 @@ class Notifier:
         if target.scheme != "https":
             return opened
         self._tls = self._tls or ssl.create_default_context()
-        opened.settimeout(_left(deadline))
         try:
+            opened.settimeout(_left(deadline))
             return self._tls.wrap_socket(opened, server_hostname=target.host)
         except OSError:
             opened.close()
