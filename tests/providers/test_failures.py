@@ -138,6 +138,13 @@ def test_an_input_that_cant_be_written_is_the_callers_fault(provider, endpoint, 
     assert wire.sent == []
 
 
+def test_an_image_without_a_prompt_is_the_callers_fault():
+    """What an assistant said is no wish for a picture."""
+    wire = Wire("openai", "images", answer={})
+
+    assert wire.submit({"messages": [{"role": "assistant", "content": "x"}]}).signal.rule == "adapter.unsendable"
+
+
 @pytest.mark.parametrize(("provider", "endpoint"), [case for case in ALL if case != ("openai", "images")])
 @pytest.mark.parametrize(
     "beside",

@@ -40,6 +40,13 @@ GEMINI: Rows = (
         implies=429,
     ),
     Row(
+        name="gemini.spend_text",  # a limit of money over a short window
+        when=When(words=_LIMITED, text=("spend-based", "spend limit", "spending limit")),
+        error_class=ErrorClass.SPEND,
+        limit_dimension=LimitDimension.SPEND,
+        implies=429,
+    ),
+    Row(
         name="gemini.daily_quota",
         when=When(words=_LIMITED, quotas=("perday",)),
         error_class=ErrorClass.QUOTA,

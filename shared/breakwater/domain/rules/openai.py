@@ -86,7 +86,7 @@ OPENAI: Rows = (
     ),
     Row(
         name="openai.server_error",
-        when=When(words=("server_error", "vector_store_timeout")),
+        when=When(status=(200, 500, 502), words=("server_error", "vector_store_timeout")),
         error_class=ErrorClass.SERVER_FAULT,
         implies=500,
     ),
