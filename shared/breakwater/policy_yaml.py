@@ -50,7 +50,10 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key.value!r} stands twice", key.start_mark,
+                    None,
+                    None,
+                    f"key {key.value!r} stands twice",
+                    key.start_mark,
                 )
             seen.add(getattr(key, "value", "") if isinstance(key, yaml.ScalarNode) else "")
         return super().construct_mapping(node, deep=deep)

@@ -7,7 +7,10 @@ import typer
 from tools.cli import policy
 
 app = typer.Typer(
-    name="breakwater", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    name="breakwater",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
     help="Look into Breakwater: its policies, decisions and jobs.",
 )
 app.add_typer(policy.app, name="policy")

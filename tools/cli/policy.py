@@ -123,10 +123,21 @@ def _job(policy: Policy, route: Route, lane: Lane | None, attempt: int, now: int
     lane = lane or policy.start_lane(interactive=True)
     began, budget = now - SECOND, policy.lane(lane)
     return Job(
-        job_id="job_example", owner_key="owner", workflow=policy.workflow, idempotency_key="key", fingerprint="",
-        created_at=began, round_started_at=began, status=Status.PROCESSING, lane=lane, attempt=attempt,
-        max_attempts=policy.total_attempts(lane), side_effects=policy.side_effects, route_key=route.route_key,
-        stream=policy.output_contract.streaming, expires_at=began + budget.max_queue_age_ms,
+        job_id="job_example",
+        owner_key="owner",
+        workflow=policy.workflow,
+        idempotency_key="key",
+        fingerprint="",
+        created_at=began,
+        round_started_at=began,
+        status=Status.PROCESSING,
+        lane=lane,
+        attempt=attempt,
+        max_attempts=policy.total_attempts(lane),
+        side_effects=policy.side_effects,
+        route_key=route.route_key,
+        stream=policy.output_contract.streaming,
+        expires_at=began + budget.max_queue_age_ms,
         deadline_at=began + policy.deadline_ms if lane in PEOPLE_WAIT else None,
     )
 

@@ -47,8 +47,12 @@ def needs_of(policy: Policy, *, stream: bool = False) -> Needs:
     contract = policy.output_contract
     tokens = contract.media is None
     return Needs(
-        tools=contract.tools, json_schema=contract.json_schema, streaming=contract.streaming or stream,
-        media=contract.media, safety=contract.safety, context_window=contract.context_window,
+        tools=contract.tools,
+        json_schema=contract.json_schema,
+        streaming=contract.streaming or stream,
+        media=contract.media,
+        safety=contract.safety,
+        context_window=contract.context_window,
         input_tokens=contract.max_input_tokens if tokens else 0,
         output_tokens=contract.max_output_tokens if tokens else 0,
         images=0 if tokens else max(1, contract.images),

@@ -105,8 +105,9 @@ def _of_times(policy: Policy) -> Iterator[Finding]:
         "review_max_age_ms": policy.review_max_age_ms,
         "provider_deadline_ms": policy.provider_deadline_ms,
         "dedupe_window_ms": policy.dedupe_window_ms,
-        "ai_api_queueing_strategy.lanes.background_retry.max_queue_age_ms":
-            background.max_queue_age_ms if background else 0,
+        "ai_api_queueing_strategy.lanes.background_retry.max_queue_age_ms": background.max_queue_age_ms
+        if background
+        else 0,
     }
     for path, length in lengths.items():
         if length > kept:

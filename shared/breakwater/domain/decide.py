@@ -48,15 +48,30 @@ _BLOCKED = {
     ErrorClass.DATA_BOUNDARY: Reason.DATA_BOUNDARY_MISMATCH,
 }
 _KEY_REFUSED = frozenset({ErrorClass.CREDENTIAL, ErrorClass.PERMISSION})
-_MAY_HAVE_RUN = frozenset({
-    ErrorClass.OUTCOME_UNKNOWN, ErrorClass.STREAM_INCOMPLETE, ErrorClass.UNKNOWN, ErrorClass.NOT_FOUND,
-})
+_MAY_HAVE_RUN = frozenset(
+    {
+        ErrorClass.OUTCOME_UNKNOWN,
+        ErrorClass.STREAM_INCOMPLETE,
+        ErrorClass.UNKNOWN,
+        ErrorClass.NOT_FOUND,
+    }
+)
 
 
 def decide(  # noqa: PLR0913 - everything a decision depends on is an argument
-    job: Job, signal: Signal, policy: Policy, catalogue: Catalogue, route: Route, now: int, draw: float, *,
-    in_run: bool = False, asking: bool = False, call_budget_ms: int | None = None,
-    reserve_ms: int = RESPONSE_RESERVE, route_states: Mapping[str, RouteView] | None = None,
+    job: Job,
+    signal: Signal,
+    policy: Policy,
+    catalogue: Catalogue,
+    route: Route,
+    now: int,
+    draw: float,
+    *,
+    in_run: bool = False,
+    asking: bool = False,
+    call_budget_ms: int | None = None,
+    reserve_ms: int = RESPONSE_RESERVE,
+    route_states: Mapping[str, RouteView] | None = None,
 ) -> Decision:
     """The one event that follows a signal. Pure, total and closed.
 
@@ -65,8 +80,17 @@ def decide(  # noqa: PLR0913 - everything a decision depends on is an argument
     """
     call = policy.min_call_ms if call_budget_ms is None else call_budget_ms
     case = Case(
-        job=job, signal=signal, policy=policy, catalogue=catalogue, route=route, now=now, draw=draw, in_run=in_run,
-        asking=asking, call_ms=call + reserve_ms, states=route_states or {},
+        job=job,
+        signal=signal,
+        policy=policy,
+        catalogue=catalogue,
+        route=route,
+        now=now,
+        draw=draw,
+        in_run=in_run,
+        asking=asking,
+        call_ms=call + reserve_ms,
+        states=route_states or {},
     )
     return next(decision for rule in RULES if (decision := rule(case)) is not None)
 
@@ -174,7 +198,15 @@ def _retry_or_move(case: Case) -> Decision:
 
 
 RULES: tuple[Callable[[Case], Decision | None], ...] = (
-    _settled, _cancel_asked, _ask_again, _visible, _too_old, _ended, _blocked, _key_refused, _outcome_unknown,
+    _settled,
+    _cancel_asked,
+    _ask_again,
+    _visible,
+    _too_old,
+    _ended,
+    _blocked,
+    _key_refused,
+    _outcome_unknown,
     _retry_or_move,
 )
 
@@ -192,7 +224,9 @@ def _key_closure(case: Case) -> CloseRoute:
 
 def _closure(case: Case, wait: int, *, credential: str | None = None) -> CloseRoute:
     return CloseRoute(
-        route_key=case.route.route_key, until=case.now + wait, reason=case.signal.error_class.value,
+        route_key=case.route.route_key,
+        until=case.now + wait,
+        reason=case.signal.error_class.value,
         credential=credential,
     )
 

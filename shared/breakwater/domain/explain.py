@@ -109,7 +109,11 @@ def _works_in(policy: Policy, lane: Lane) -> bool:
 
 
 def _rows(
-    policy: Policy, catalogue: Catalogue, route: Route, lane: Lane, error_class: ErrorClass,
+    policy: Policy,
+    catalogue: Catalogue,
+    route: Route,
+    lane: Lane,
+    error_class: ErrorClass,
 ) -> Iterator[Row]:
     single = [_row(policy, catalogue, route, lane, error_class, moment) for moment in Moment]
     for _, group in groupby(single, key=lambda row: replace(row, moments=())):
@@ -118,12 +122,19 @@ def _rows(
 
 
 def _row(
-    policy: Policy, catalogue: Catalogue, route: Route, lane: Lane, error_class: ErrorClass, moment: Moment,
+    policy: Policy,
+    catalogue: Catalogue,
+    route: Route,
+    lane: Lane,
+    error_class: ErrorClass,
+    moment: Moment,
 ) -> Row:
     job = _job(policy, route, lane, moment)
     partial = moment is Moment.PARTIAL
     signal = Signal(
-        error_class=error_class, route_key=route.route_key, retry_after_ms=_HINTS.get(moment),
+        error_class=error_class,
+        route_key=route.route_key,
+        retry_after_ms=_HINTS.get(moment),
         visibility_state=Visibility.PARTIAL_OUTPUT if partial else Visibility.BEFORE_FIRST_TOKEN,
     )
     in_run = lane is Lane.INTERACTIVE_ADMISSION and not job.stream
@@ -131,9 +142,15 @@ def _row(
         decide(job, signal, policy, catalogue, route, _NOW, draw, in_run=in_run) for draw in (0.0, _UNLUCKY)
     )
     return Row(
-        lane=lane, error_class=error_class, moments=(moment,), action=_action(lucky, policy, lane),
-        when=_when(lucky, unlucky), reason=lucky.reason.value if lucky.reason else "", rests_in=_rests(lucky, policy),
-        closes_route=length(lucky.close.until - _NOW) if lucky.close else None, why=lucky.why,
+        lane=lane,
+        error_class=error_class,
+        moments=(moment,),
+        action=_action(lucky, policy, lane),
+        when=_when(lucky, unlucky),
+        reason=lucky.reason.value if lucky.reason else "",
+        rests_in=_rests(lucky, policy),
+        closes_route=length(lucky.close.until - _NOW) if lucky.close else None,
+        why=lucky.why,
     )
 
 
@@ -141,10 +158,20 @@ def _job(policy: Policy, route: Route, lane: Lane, moment: Moment) -> Job:
     """A job of this workflow one second after it was admitted, in its first or last attempt."""
     began, budget = _NOW - SECOND, policy.lane(lane)
     return Job(
-        job_id="job_example", owner_key="owner", workflow=policy.workflow, idempotency_key="key", fingerprint="",
-        created_at=began, round_started_at=began, status=Status.PROCESSING, lane=lane,
-        attempt=budget.max_attempts if moment is Moment.LAST else 1, max_attempts=policy.total_attempts(lane),
-        side_effects=policy.side_effects, stream=policy.output_contract.streaming, route_key=route.route_key,
+        job_id="job_example",
+        owner_key="owner",
+        workflow=policy.workflow,
+        idempotency_key="key",
+        fingerprint="",
+        created_at=began,
+        round_started_at=began,
+        status=Status.PROCESSING,
+        lane=lane,
+        attempt=budget.max_attempts if moment is Moment.LAST else 1,
+        max_attempts=policy.total_attempts(lane),
+        side_effects=policy.side_effects,
+        stream=policy.output_contract.streaming,
+        route_key=route.route_key,
         expires_at=began + budget.max_queue_age_ms,
         deadline_at=began + policy.deadline_ms if lane in PEOPLE_WAIT else None,
     )

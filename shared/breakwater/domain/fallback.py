@@ -83,9 +83,15 @@ def _taken(case: Case, best: Candidate, reason: Reason, plan: Plan) -> Decision:
         why = f"fallback {best.fallback.name} needs a person's approval"
         return rest(case, Reason.APPROVAL_REQUIRED, why, plan.close)
     event = ev.FellBack(
-        route_key=best.route.route_key, requested_model=best.route.model, fallback=best.fallback.name,
-        contract_version=best.fallback.contract_version, reason=reason, clauses=best.clauses, signal=case.signal,
-        at=best.opens_at or case.now, possible_duplicate=plan.duplicate,
+        route_key=best.route.route_key,
+        requested_model=best.route.model,
+        fallback=best.fallback.name,
+        contract_version=best.fallback.contract_version,
+        reason=reason,
+        clauses=best.clauses,
+        signal=case.signal,
+        at=best.opens_at or case.now,
+        possible_duplicate=plan.duplicate,
     )
     return Decision(event=event, why=f"the contract of approved fallback {best.fallback.name} holds", close=plan.close)
 
@@ -93,7 +99,8 @@ def _taken(case: Case, best: Candidate, reason: Reason, plan: Plan) -> Decision:
 def _refused(case: Case, found: tuple[Candidate, ...], plan: Plan) -> Decision | None:
     """What keeps it here: an unknown contract is a person's to decide, a broken one ends it if the policy says so."""
     for outcome, reason in (
-        (Verdict.UNKNOWN, Reason.FALLBACK_CONTRACT_UNKNOWN), (Verdict.MISMATCH, Reason.FALLBACK_CONTRACT_MISMATCH),
+        (Verdict.UNKNOWN, Reason.FALLBACK_CONTRACT_UNKNOWN),
+        (Verdict.MISMATCH, Reason.FALLBACK_CONTRACT_MISMATCH),
     ):
         one = next((one for one in found if one.verdict is outcome), None)
         if one is not None and (outcome is Verdict.UNKNOWN or case.closed_for(reason)):

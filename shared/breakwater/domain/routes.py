@@ -168,21 +168,30 @@ class Catalogue:
         """The compiled form: JSON, keys sorted, defaults left out."""
         routes = [self.route(key) for key in self.route_keys()]
         policies = [self.policy(name) for name in self.workflows()]
-        return to_json({
-            "default_route": self.default_route,
-            "routes": {one.route_key: _plain(one) for one in routes if one},
-            "policies": {one.workflow: _plain(one) for one in policies if one},
-            "schedules": self.schedules,
-            "endpoints": self.endpoints,
-        }, indent=1) + b"\n"
+        return (
+            to_json(
+                {
+                    "default_route": self.default_route,
+                    "routes": {one.route_key: _plain(one) for one in routes if one},
+                    "policies": {one.workflow: _plain(one) for one in policies if one},
+                    "schedules": self.schedules,
+                    "endpoints": self.endpoints,
+                },
+                indent=1,
+            )
+            + b"\n"
+        )
 
     @classmethod
     def load(cls, text: str | bytes) -> Catalogue:
         """The catalogue from its compiled form. Cheap: nothing is validated before somebody asks for it."""
         data = from_json(text)
         return cls(
-            schedules=data["schedules"], endpoints=data["endpoints"], default_route=data["default_route"],
-            _raw_routes=data["routes"], _raw_policies=data["policies"],
+            schedules=data["schedules"],
+            endpoints=data["endpoints"],
+            default_route=data["default_route"],
+            _raw_routes=data["routes"],
+            _raw_policies=data["policies"],
         )
 
 

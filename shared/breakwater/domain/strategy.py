@@ -17,28 +17,62 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 
 SIGNAL_FIELDS: Final = (
-    "http_status", "provider_error_type", "retry_after_ms", "limit_dimension", "route_key", "visibility_state",
+    "http_status",
+    "provider_error_type",
+    "retry_after_ms",
+    "limit_dimension",
+    "route_key",
+    "visibility_state",
 )
 SignalField = Literal[
     "http_status", "provider_error_type", "retry_after_ms", "limit_dimension", "route_key", "visibility_state"
 ]
 Scope = Literal[
-    "owner_key", "user_ref", "workflow", "route_key", "gateway", "provider", "requested_model", "endpoint_type",
+    "owner_key",
+    "user_ref",
+    "workflow",
+    "route_key",
+    "gateway",
+    "provider",
+    "requested_model",
+    "endpoint_type",
     "credential",
 ]
 ReleaseKey = Literal["ready_at", "priority", "created_at"]
 ReviewReason = Literal[
-    "quota_or_spend_exhausted", "budget_exhausted", "approval_required", "data_boundary_unknown",
-    "data_boundary_mismatch", "fallback_contract_unknown", "fallback_contract_mismatch", "outcome_unknown",
+    "quota_or_spend_exhausted",
+    "budget_exhausted",
+    "approval_required",
+    "data_boundary_unknown",
+    "data_boundary_mismatch",
+    "fallback_contract_unknown",
+    "fallback_contract_mismatch",
+    "outcome_unknown",
 ]
 DeadReason = Literal[
-    "max_attempts_exhausted", "max_queue_age_exceeded", "partial_output_committed", "retry_after_exceeds_deadline",
-    "deadline_exceeded", "quota_or_spend_exhausted", "budget_exhausted", "approval_required", "data_boundary_unknown",
-    "data_boundary_mismatch", "fallback_contract_unknown", "fallback_contract_mismatch", "outcome_unknown",
+    "max_attempts_exhausted",
+    "max_queue_age_exceeded",
+    "partial_output_committed",
+    "retry_after_exceeds_deadline",
+    "deadline_exceeded",
+    "quota_or_spend_exhausted",
+    "budget_exhausted",
+    "approval_required",
+    "data_boundary_unknown",
+    "data_boundary_mismatch",
+    "fallback_contract_unknown",
+    "fallback_contract_mismatch",
+    "outcome_unknown",
 ]
 FailClosedReason = Literal[
-    "retry_after_exceeds_deadline", "deadline_exceeded", "partial_output_committed", "quota_or_spend_exhausted",
-    "max_attempts_exhausted", "data_boundary_mismatch", "fallback_contract_mismatch", "fallback_contract_unknown",
+    "retry_after_exceeds_deadline",
+    "deadline_exceeded",
+    "partial_output_committed",
+    "quota_or_spend_exhausted",
+    "max_attempts_exhausted",
+    "data_boundary_mismatch",
+    "fallback_contract_mismatch",
+    "fallback_contract_unknown",
     "outcome_unknown",
 ]
 
@@ -118,7 +152,9 @@ class OwnerReviewLane(Model):
     """A person must decide. `approvers` says who, for people to read."""
 
     enter_when: tuple[ReviewReason, ...] = (
-        "quota_or_spend_exhausted", "fallback_contract_unknown", "data_boundary_mismatch",
+        "quota_or_spend_exhausted",
+        "fallback_contract_unknown",
+        "data_boundary_mismatch",
     )
     approvers: tuple[str, ...] = ()
 
@@ -127,7 +163,9 @@ class DeadLetterLane(Model):
     """It can't be saved without a person."""
 
     enter_when: tuple[DeadReason, ...] = (
-        "max_attempts_exhausted", "max_queue_age_exceeded", "partial_output_committed",
+        "max_attempts_exhausted",
+        "max_queue_age_exceeded",
+        "partial_output_committed",
     )
 
 
@@ -183,6 +221,8 @@ class Strategy(Model):
     backpressure: Backpressure = Backpressure()
     fallback: FallbackRules = FallbackRules()
     fail_closed_when: tuple[FailClosedReason, ...] = (
-        "retry_after_exceeds_deadline", "partial_output_committed", "quota_or_spend_exhausted",
+        "retry_after_exceeds_deadline",
+        "partial_output_committed",
+        "quota_or_spend_exhausted",
         "fallback_contract_mismatch",
     )

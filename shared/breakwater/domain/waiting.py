@@ -14,10 +14,15 @@ from breakwater.domain.fallback import fall_back
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Lane, Reason
 
-_BREAKS_STREAM = frozenset({
-    ErrorClass.OUTCOME_UNKNOWN, ErrorClass.STREAM_INCOMPLETE, ErrorClass.UNKNOWN, ErrorClass.OVERLOAD,
-    ErrorClass.SERVER_FAULT,
-})
+_BREAKS_STREAM = frozenset(
+    {
+        ErrorClass.OUTCOME_UNKNOWN,
+        ErrorClass.STREAM_INCOMPLETE,
+        ErrorClass.UNKNOWN,
+        ErrorClass.OVERLOAD,
+        ErrorClass.SERVER_FAULT,
+    }
+)
 
 
 def retry(case: Case, plan: Plan) -> Decision:
@@ -37,7 +42,11 @@ def retry(case: Case, plan: Plan) -> Decision:
 def _scheduled(case: Case, lane: Lane, at: int, plan: Plan, reason: Reason) -> ev.RetryScheduled:
     moves = lane is not case.job.lane
     return ev.RetryScheduled(
-        at=at, reason=reason, signal=case.signal, possible_duplicate=plan.duplicate, lane=lane if moves else None,
+        at=at,
+        reason=reason,
+        signal=case.signal,
+        possible_duplicate=plan.duplicate,
+        lane=lane if moves else None,
         max_attempts=case.policy.total_attempts(lane) if moves else None,
     )
 
@@ -94,5 +103,7 @@ def _to_background(case: Case, lane: Lane, at: int, plan: Plan) -> Decision | No
         return None
     event = _scheduled(case, target, at, plan, plan.reason or _reason(case, at_once=False))
     return Decision(
-        event=event, why="too late for the person who waits; it goes on in the background", close=plan.close,
+        event=event,
+        why="too late for the person who waits; it goes on in the background",
+        close=plan.close,
     )
