@@ -270,9 +270,9 @@ class TestBounds:
         """A connection that came too late is closed, unused."""
         net = Net([PUBLIC])
         ours, theirs = socket.socketpair()
-        net.connect = lambda *_: (time.sleep(0.1), ours)[1]
+        net.connect = lambda *_: (time.sleep(1.2), ours)[1]
 
-        assert send(net.notifier(bounds=Bounds(total_s=0.05)), f"https://{HOST}/") == Retry("timeout")
+        assert send(net.notifier(bounds=Bounds(total_s=1.0)), f"https://{HOST}/") == Retry("timeout")
 
         assert ours.fileno() == -1
         theirs.close()
