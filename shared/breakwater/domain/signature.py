@@ -2,8 +2,9 @@
 
 Standard Webhooks, version 1: HMAC-SHA256 over `id.timestamp.body`, several signatures in one header and several secrets
 on our side, so that either side can rotate first. The answer agrees with the official `openai` verifier wherever that
-one returns or says "invalid signature"; where it leaks another exception, this one answers 4xx. Two things are stricter
-on purpose: headers that differ only in case, and an id longer than a key may be, are refused.
+one returns or says "invalid signature"; where it leaks another exception, this one answers 4xx. Stricter on purpose are
+headers that differ only in case, an id that is blank or longer than a key may be, and what counts as a secret
+(`signing_keys.py`); more lenient is only a secret without its prefix, which may also be base64.
 
 Everything is compared as bytes and entry by entry, so one bad entry never blocks a good one. The library's own `verify`
 is not used: it splits the whole header first, reads only text bodies and takes the time from the wall.

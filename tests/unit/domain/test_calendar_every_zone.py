@@ -150,7 +150,7 @@ DAILY = Fields(
 )
 
 
-@settings(max_examples=600, derandomize=True, database=None, deadline=None)
+@settings(max_examples=400, derandomize=True, database=None, deadline=None)
 @example("Australia/Lord_Howe", 7, DAILY, None, None)
 @example("Africa/Casablanca", 3, DAILY, Nonexistent.SHIFT, Ambiguous.SECOND)
 @example("America/Nuuk", 6, DAILY, None, None)
