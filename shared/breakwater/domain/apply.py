@@ -13,8 +13,16 @@ from breakwater.domain.signals import Signal
 from breakwater.domain.states import Lane, Reason
 
 _AT_REST: Mapping[str, Any] = {
-    "execution": None, "slots": (), "locked_until": None, "provider_job_id": None, "poll_at": None,
-    "provider_deadline_at": None, "waiting_scope": None, "waiting_rank": None,
+    "execution": None,
+    "slots": (),
+    "locked_until": None,
+    "provider_job_id": None,
+    "poll_at": None,
+    "provider_deadline_at": None,
+    "waiting_scope": None,
+    "waiting_rank": None,
+    "recheck_at": None,
+    "woken_for": None,
 }
 
 
@@ -42,20 +50,33 @@ def _spent(job: Job, usage: Usage | None, cost: int | None) -> dict[str, Any]:
 def _leased(job: Job, event: ev.Leased, _now: int) -> Job:
     return job.with_(
         **{**_AT_REST, "execution": event.execution, "slots": event.slots, "locked_until": event.locked_until},
-        attempt=job.attempt + 1, lease_epoch=event.execution.epoch, reason=Reason.LEASED,
+        attempt=job.attempt + 1,
+        lease_epoch=event.execution.epoch,
+        reason=Reason.LEASED,
     )
 
 
 def _waiting(job: Job, event: ev.Waiting, _now: int) -> Job:
     return job.with_(
-        ready_at=event.at, reason=event.reason, waits=job.waits + 1,
-        waiting_scope=event.scope, waiting_rank=event.rank,
+        ready_at=event.at,
+        reason=event.reason,
+        waits=job.waits + 1,
+        waiting_scope=event.scope,
+        waiting_rank=event.rank,
+        recheck_at=event.recheck_at,
+        woken_for=None,
+        lane=event.lane or job.lane,
+        max_attempts=event.max_attempts or job.max_attempts,
+        deadline_at=_deadline(job, event.lane),
     )
 
 
 def _held(job: Job, event: ev.HeldForReview, _now: int) -> Job:
     return job.with_(
-        **_AT_REST, **_seen(event.signal), lane=Lane.OWNER_REVIEW, reason=event.reason,
+        **_AT_REST,
+        **_seen(event.signal),
+        lane=Lane.OWNER_REVIEW,
+        reason=event.reason,
         review_expires_at=event.review_expires_at,
     )
 
@@ -74,31 +95,46 @@ def _shed(job: Job, event: ev.Shed, now: int) -> Job:
 
 def _dead_lettered(job: Job, event: ev.DeadLettered, now: int) -> Job:
     return _dead(
-        job, event.reason, now, **_seen(event.signal), **_spent(job, event.usage, event.cost_micros),
+        job,
+        event.reason,
+        now,
+        **_seen(event.signal),
+        **_spent(job, event.usage, event.cost_micros),
         result_ref=event.result_ref or job.result_ref,
     )
 
 
 def _cancelled(job: Job, event: ev.Cancelled, now: int) -> Job:
     return job.with_(
-        **_AT_REST, **_spent(job, event.usage, event.cost_micros), reason=event.reason, cancelled_by=event.by,
-        completed_at=now, cancel_requested_at=job.cancel_requested_at or now,
+        **_AT_REST,
+        **_spent(job, event.usage, event.cost_micros),
+        reason=event.reason,
+        cancelled_by=event.by,
+        completed_at=now,
+        cancel_requested_at=job.cancel_requested_at or now,
     )
 
 
 def _cancel_requested(job: Job, event: ev.CancelRequested, now: int) -> Job:
     return job.with_(
-        reason=Reason.CANCEL_REQUESTED, cancelled_by=event.by, cancel_requested_at=job.cancel_requested_at or now,
+        reason=Reason.CANCEL_REQUESTED,
+        cancelled_by=event.by,
+        cancel_requested_at=job.cancel_requested_at or now,
     )
 
 
 def _accepted(job: Job, event: ev.ProviderAccepted, _now: int) -> Job:
     execution = job.execution and replace(
-        job.execution, provider_job_id=event.provider_job_id, provider_request_id=event.provider_request_id,
+        job.execution,
+        provider_job_id=event.provider_job_id,
+        provider_request_id=event.provider_request_id,
     )
     return job.with_(
-        execution=execution, provider_job_id=event.provider_job_id, poll_at=event.poll_at,
-        provider_deadline_at=event.provider_deadline_at, locked_until=None,
+        execution=execution,
+        provider_job_id=event.provider_job_id,
+        poll_at=event.poll_at,
+        provider_deadline_at=event.provider_deadline_at,
+        locked_until=None,
         reason=Reason.CANCEL_REQUESTED if job.cancel_requested_at else Reason.AT_PROVIDER,
     )
 
@@ -110,24 +146,45 @@ def _poll_again(job: Job, event: ev.PollAgain, _now: int) -> Job:
 def _succeeded(job: Job, event: ev.Succeeded, now: int) -> Job:
     return job.with_(
         **{**_AT_REST, "provider_job_id": event.provider_job_id or job.provider_job_id},
-        **_spent(job, event.usage, event.cost_micros), reason=Reason.COMPLETED, result_ref=event.result_ref,
-        served_model=event.served_model, finish_reason=event.finish_reason, completed_at=now,
+        **_spent(job, event.usage, event.cost_micros),
+        reason=Reason.COMPLETED,
+        result_ref=event.result_ref,
+        served_model=event.served_model,
+        finish_reason=event.finish_reason,
+        completed_at=now,
     )
 
 
 def _retry(job: Job, event: ev.RetryScheduled, _now: int) -> Job:
     return job.with_(
-        **_AT_REST, **_seen(event.signal), **_spent(job, event.usage, event.cost_micros), ready_at=event.at,
-        reason=event.reason, lane=event.lane or job.lane, max_attempts=event.max_attempts or job.max_attempts,
+        **_AT_REST,
+        **_seen(event.signal),
+        **_spent(job, event.usage, event.cost_micros),
+        ready_at=event.at,
+        reason=event.reason,
+        lane=event.lane or job.lane,
+        max_attempts=event.max_attempts or job.max_attempts,
+        deadline_at=_deadline(job, event.lane),
         possible_duplicate=job.possible_duplicate or event.possible_duplicate,
     )
 
 
+def _deadline(job: Job, moves_to: Lane | None) -> int | None:
+    """The client's deadline binds while a client waits, not after the job moved to the background."""
+    return None if moves_to is Lane.BACKGROUND_RETRY else job.deadline_at
+
+
 def _fell_back(job: Job, event: ev.FellBack, now: int) -> Job:
     return job.with_(
-        **_AT_REST, **_seen(event.signal), ready_at=max(event.at, now), reason=Reason.FELL_BACK,
-        route_key=event.route_key, fallback_allowed=event.fallback, fallback_reason=event.reason.value,
-        contract_version=event.contract_version, fallbacks=job.fallbacks + 1,
+        **_AT_REST,
+        **_seen(event.signal),
+        ready_at=max(event.at, now),
+        reason=Reason.FELL_BACK,
+        route_key=event.route_key,
+        fallback_allowed=event.fallback,
+        fallback_reason=event.reason.value,
+        contract_version=event.contract_version,
+        fallbacks=job.fallbacks + 1,
         attempts_before_route=job.attempt,
         possible_duplicate=job.possible_duplicate or event.possible_duplicate,
     )
@@ -135,21 +192,54 @@ def _fell_back(job: Job, event: ev.FellBack, now: int) -> Job:
 
 def _replayed(job: Job, event: ev.Replayed, now: int) -> Job:
     return _again(job, event, now).with_(
-        generation=job.generation + 1, attempt=0, max_attempts=event.max_attempts, waits=0, polls=0, fallbacks=0,
+        generation=job.generation + 1,
+        replay_id=event.request_id,
+        attempt=0,
+        max_attempts=event.max_attempts,
+        waits=0,
+        polls=0,
+        fallbacks=0,
         attempts_before_route=0,
-        round_started_at=now, reason=Reason.REPLAYED, result_ref=None, completed_at=None, deadline_at=None,
+        round_started_at=now,
+        reason=Reason.REPLAYED,
+        result_ref=None,
+        completed_at=None,
+        deadline_at=None,
         partial_output_committed=False,
     )
 
 
 def _approved(job: Job, event: ev.Approved, now: int) -> Job:
-    return _again(job, event, now).with_(round_started_at=now, reason=Reason.APPROVED, review_expires_at=None, approved_by=event.by)
+    """An approval is worth at least one more call, and no caller waits any longer."""
+    return _again(job, event, now).with_(
+        round_started_at=now,
+        reason=Reason.APPROVED,
+        review_expires_at=None,
+        approved_by=event.by,
+        deadline_at=None,
+        max_attempts=max(job.max_attempts, job.attempt + 1),
+    )
 
 
 def _again(job: Job, event: ev.Replayed | ev.Approved, _now: int) -> Job:
+    """On its way again: an old cancel mark is overruled, another route has a budget of its own."""
+    moved: dict[str, Any] = {}
+    if event.route_key is not None and event.route_key != job.route_key:
+        moved = {
+            "route_key": event.route_key,
+            "attempts_before_route": job.attempt,
+            "fallback_allowed": event.fallback,
+            "fallback_reason": job.reason.value if event.fallback else None,
+            "contract_version": event.contract_version,
+        }
     return job.with_(
-        **_AT_REST, lane=event.lane, ready_at=event.at, expires_at=event.expires_at,
-        route_key=event.route_key or job.route_key,
+        **_AT_REST,
+        **moved,
+        lane=event.lane,
+        ready_at=event.at,
+        expires_at=event.expires_at,
+        cancel_requested_at=None,
+        cancelled_by=None,
     )
 
 

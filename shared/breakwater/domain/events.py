@@ -25,12 +25,18 @@ class Leased:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """It can't run now and loses no attempt. `scope` names the capacity that refused, if one did."""
+    """It can't run now and loses no attempt. `scope` names the capacity that refused, if one did.
+
+    Whoever waits under a scope is woken when it has room; `recheck_at` is the slow safety net.
+    """
 
     at: int
     reason: Reason
     scope: str | None = None
     rank: int | None = None
+    recheck_at: int | None = None
+    lane: Lane | None = None  # nobody waits for it any more: it goes on in the background
+    max_attempts: int | None = None  # what the generation may use in its new lane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +104,7 @@ class Succeeded:
 
     execution_id: str
     result_ref: str
-    usage: Usage
+    usage: Usage | None  # None: counted before
     cost_micros: int | None
     served_model: str | None
     finish_reason: str
@@ -141,6 +147,7 @@ class DeadLettered:
 
     reason: Reason
     signal: Signal | None = None
+    execution_id: str | None = None  # whose cost it is, where it is not the open one's
     result_ref: str | None = None  # a partial that was paid for
     usage: Usage | None = None
     cost_micros: int | None = None
@@ -157,6 +164,9 @@ class Replayed:
     lane: Lane
     route_key: str | None = None
     requested_model: str | None = None
+    fallback: str | None = None  # the approved fallback whose route it is
+    contract_version: str | None = None
+    request_id: str | None = None  # the operator's request; asking twice is harmless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +186,8 @@ class Approved:
     expires_at: int
     route_key: str | None = None
     requested_model: str | None = None
+    fallback: str | None = None  # the approved fallback whose route it is
+    contract_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +198,22 @@ class Rejected:
 
 
 Event = (
-    Leased | Waiting | HeldForReview | Expired | Shed | Cancelled | CancelRequested | ProviderAccepted | PollAgain
-    | Succeeded | RetryScheduled | FellBack | DeadLettered | Replayed | Closed | Approved | Rejected
+    Leased
+    | Waiting
+    | HeldForReview
+    | Expired
+    | Shed
+    | Cancelled
+    | CancelRequested
+    | ProviderAccepted
+    | PollAgain
+    | Succeeded
+    | RetryScheduled
+    | FellBack
+    | DeadLettered
+    | Replayed
+    | Closed
+    | Approved
+    | Rejected
 )
 """Everything that can happen to a job."""

@@ -134,6 +134,7 @@ class Job:
     limit_dimension: str | None = None
     retry_after_ms: int | None = None
     estimated_cost: int | None = None
+    estimated_tokens: int | None = None  # what a rate per minute is charged before the answer is known
     cost_micros: int = 0  # spent by all executions of all generations
     usage_units: int = 0
     possible_duplicate: bool = False
@@ -143,6 +144,7 @@ class Job:
     approved_by: str | None = None
     closed_at: int | None = None
     closed_by: str | None = None
+    replay_id: str | None = None  # the operator's request that began this generation
 
     # what is owed, and who looks when
     owed: Mapping[str, Owed] = field(default_factory=dict)
@@ -154,6 +156,8 @@ class Job:
     crashes: int = 0  # nudges that crashed their handler, since the last transition
     waiting_scope: str | None = None  # the one capacity scope that refused
     waiting_rank: int | None = None
+    recheck_at: int | None = None  # a waiter for capacity is woken; this is only its slow safety net
+    woken_for: str | None = None  # the scope whose free capacity it was woken for
 
     # fencing
     rev: int = 0

@@ -28,6 +28,7 @@ class Due(StrEnum):
     """Kinds of obligation."""
 
     READY = "ready"  # somebody should lease it
+    RECHECK = "recheck"  # a waiter for capacity that nobody woke; left to the sweep
     EXPIRY = "expiry"  # its age limit
     REVIEW = "review"  # the review's own limit
     LEASE = "lease"  # the holder should be done
@@ -76,7 +77,9 @@ def _own(job: Job) -> tuple[Obligation, ...]:
     if job.in_review:
         return (Obligation(Due.REVIEW, job.review_expires_at or job.updated_at, Queue.COMPLETION),)
     queue = lane_queue(job.lane)
-    ready = (Obligation(Due.READY, job.ready_at, queue),)
+    waits = job.waiting_scope is not None and job.recheck_at is not None
+    recheck = Obligation(Due.RECHECK, job.recheck_at or 0, queue)
+    ready = (recheck if waits else Obligation(Due.READY, job.ready_at, queue),)
     return ready if job.expires_at is None else (*ready, Obligation(Due.EXPIRY, job.expires_at, queue))
 
 
@@ -91,11 +94,14 @@ def _in_process(job: Job) -> tuple[Obligation, ...]:
 
 def _owed(job: Job) -> tuple[Obligation, ...]:
     return tuple(
-        Obligation(Due.CANCEL, owed.next_at, Queue.COMPLETION)
-        if key.startswith(EffectKind.PROVIDER_CANCEL + "#")
-        else Obligation(Due.EFFECT, owed.next_at, Queue.EFFECTS)
+        Obligation(Due.CANCEL if queue_of(key) is Queue.COMPLETION else Due.EFFECT, owed.next_at, queue_of(key))
         for key, owed in job.owed.items()
     )
+
+
+def queue_of(effect_key: str) -> Queue:
+    """Whose business an owed effect is: the provider is told by those who know providers."""
+    return Queue.COMPLETION if effect_key.startswith(EffectKind.PROVIDER_CANCEL + "#") else Queue.EFFECTS
 
 
 def due_at(job: Job) -> int | None:

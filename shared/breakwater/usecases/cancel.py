@@ -6,9 +6,11 @@ from breakwater.domain import events as ev
 from breakwater.domain.errors import TooLate
 from breakwater.domain.job import Job
 from breakwater.domain.machine import Step, advance
+from breakwater.domain.records import result_key
 from breakwater.domain.states import Reason, Status
 from breakwater.usecases import evidence
 from breakwater.usecases.change import change
+from breakwater.usecases.conclude import settlement
 from breakwater.usecases.deps import Deps
 
 
@@ -22,7 +24,10 @@ def cancel(deps: Deps, job: Job, by: str, reason: Reason = Reason.CANCELLED_BY_U
         if standing.status is Status.PROCESSING and standing.lease_live(now):
             return advance(standing, ev.CancelRequested(by=by, reason=reason), now)
         if standing.execution is not None:
-            evidence.put_lost(deps, standing, standing.execution, "cancelled")
+            result = deps.store.child(standing.job_id, result_key(standing.execution.id))
+            if result is not None:  # paid for and stored, only not told yet
+                return settlement(deps, standing, result)
+            evidence.put_unheard(deps, standing, standing.execution, "cancelled")
         return advance(standing, ev.Cancelled(by=by, reason=reason), now)
 
     step = change(deps, job, plan)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from breakwater.domain import events as ev
 from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.job import Execution, Job
-from breakwater.domain.machine import Step, advance, may
+from breakwater.domain.machine import Step, advance
 from breakwater.domain.records import execution_key, late_key, result_key
-from breakwater.domain.results import Completed, Refused, Running
+from breakwater.domain.results import Accepted, Completed, Outcome, Refused, Running
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Reason, Status
 from breakwater.domain.timing import CLOCK_SKEW
@@ -19,16 +19,7 @@ from breakwater.ports import Guard
 from breakwater.usecases import evidence
 from breakwater.usecases.cancel_at_provider import cancel_owed
 from breakwater.usecases.change import change
-from breakwater.usecases.conclude import (
-    Guarding,
-    adopt_refusal,
-    cancelled,
-    conclude,
-    decision_for,
-    mine,
-    poll_interval,
-    settle,
-)
+from breakwater.usecases.conclude import adopt_refusal, conclude, decision_for, marked, mine, own_failure, settle
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained
 
@@ -39,8 +30,7 @@ def complete(deps: Deps, job_id: str) -> str:
     now = deps.now()
     if job is None or not retained(job, now):
         return "gone"
-    done = cancel_owed(deps, job)
-    job = done.job if done else job
+    job = cancel_owed(deps, job)
     if job.in_review:
         return _review(deps, job, now)
     if job.status is not Status.PROCESSING:
@@ -78,9 +68,6 @@ def _takeover(deps: Deps, job: Job, now: int) -> str:
         return "busy"
     execution, read = job.execution, job.locked_until
 
-    def guard(standing: Job) -> Guard:
-        return Guard(epoch=execution.epoch, locked_until=read)
-
     deps.log.note(
         "lease_expired",
         job_id=job.job_id,
@@ -92,46 +79,32 @@ def _takeover(deps: Deps, job: Job, now: int) -> str:
     )
     result = deps.store.child(job.job_id, result_key(execution.id))
     if result is not None:
-        settle(deps, job, result, guard)
+        settle(deps, job, result)
         return "adopted_result"
     archived = deps.store.child(job.job_id, execution_key(execution.id))
     if archived is not None:
-        adopt_refusal(deps, job, execution, archived, guard)
+        adopt_refusal(deps, job, execution, archived)
         return "adopted_refusal"
     accepted = deps.store.child(job.job_id, late_key(execution.id, "accepted"))
     if accepted is not None:
-        return _adopt_provider_job(deps, job, execution, str(accepted.data["provider_job_id"]), guard)
-    return _lost(deps, job, execution, guard)
+        conclude(deps, job, execution, Accepted(provider_job_id=str(accepted.data["provider_job_id"])))
+        return "adopted_provider_job"
+    return _lost(deps, job, execution, read)
 
 
-def _adopt_provider_job(deps: Deps, job: Job, execution: Execution, provider_job_id: str, guard: Guarding) -> str:
-    policy = deps.catalogue.policy(job.workflow)
-    now = deps.now()
-    deadline = now + (policy.provider_deadline_ms if policy else poll_interval(0))
-    event = ev.ProviderAccepted(provider_job_id=provider_job_id, poll_at=now, provider_deadline_at=deadline)
-    change(
-        deps,
-        job,
-        lambda standing: advance(standing, event, deps.now()) if mine(standing, execution) else None,
-        guard,
-    )
-    return "adopted_provider_job"
-
-
-def _lost(deps: Deps, job: Job, execution: Execution, guard: Guarding) -> str:
+def _lost(deps: Deps, job: Job, execution: Execution, read: int) -> str:
     """Nothing was left behind: the call may have gone out, so the outcome is unknown."""
-    evidence.put_lost(deps, job, execution, "lost")
     signal = Signal(error_class=ErrorClass.OUTCOME_UNKNOWN, route_key=execution.route_key, rule="lease_expired")
 
     def plan(standing: Job) -> Step | None:
-        if not mine(standing, execution):
+        if not mine(standing, execution) or standing.locked_until != read:
             return None
-        if standing.cancel_requested_at is not None:
-            return cancelled(standing, deps.now())
+        evidence.put_unheard(deps, standing, execution, "lost")
         event = decision_for(deps, standing, execution, signal).event
         return advance(standing, event, deps.now()) if event is not None else None
 
-    step = change(deps, job, plan, guard)
+    guard = Guard(epoch=execution.epoch, locked_until=read)
+    step = change(deps, job, plan, lambda _: guard)
     return "outcome_unknown" if step else "overtaken"
 
 
@@ -140,6 +113,9 @@ def _lost(deps: Deps, job: Job, execution: Execution, guard: Guarding) -> str:
 
 def _poll(deps: Deps, job: Job, now: int) -> str:
     """Ask the provider about its job, once it is time."""
+    if job.cancel_requested_at is not None:
+        change(deps, job, lambda standing: marked(deps, standing))
+        return "cancelled"
     overdue = job.provider_deadline_at is not None and job.provider_deadline_at <= now
     if not overdue and (job.poll_at or 0) > now:
         return "nothing"
@@ -147,41 +123,32 @@ def _poll(deps: Deps, job: Job, now: int) -> str:
     if execution is None or job.provider_job_id is None or deps.providers is None:
         return "nothing"
     try:
-        found = deps.providers.for_route(execution.route_key).fetch(job.provider_job_id)
+        provider = deps.providers.for_route(execution.route_key)
+        outcome: Outcome = provider.fetch(job.provider_job_id).outcome
     except SecretUnavailable:
-        return _poll_later(deps, job, execution)
-    outcome = found.outcome
+        outcome = Running(provider_job_id=job.provider_job_id)
     if isinstance(outcome, Completed):
         conclude(deps, job, execution, outcome)
         return "settled_by_poll"
-    if overdue:
-        return _overdue(deps, job, execution, now)
     if isinstance(outcome, Refused):
         return _poll_refused(deps, job, execution, outcome)
-    return _poll_later(deps, job, execution)
+    if overdue:
+        return _overdue(deps, job, execution, now)
+    conclude(deps, job, execution, outcome)
+    return "still_running"
 
 
 def _overdue(deps: Deps, job: Job, execution: Execution, now: int) -> str:
-    evidence.put_lost(deps, job, execution, "provider_deadline")
-    change(
-        deps,
-        job,
-        lambda standing: (
-            advance(
-                standing,
-                ev.Expired(reason=Reason.PROVIDER_DEADLINE_EXCEEDED),
-                now,
-            )
-            if mine(standing, execution) and may(standing, ev.Expired)
-            else None
-        ),
-    )
+    """Its time is over, and nobody says that it ended."""
+
+    def plan(standing: Job) -> Step | None:
+        if not mine(standing, execution):
+            return None
+        evidence.put_unheard(deps, standing, execution, "provider_deadline")
+        return advance(standing, ev.Expired(reason=Reason.PROVIDER_DEADLINE_EXCEEDED), now)
+
+    change(deps, job, plan)
     return "provider_deadline"
-
-
-def own_failure(refused: Refused) -> bool:
-    """Whether the provider's job failed, or only our question about it did: a job's own failure comes inside a 200."""
-    return refused.signal.http_status is not None and refused.signal.http_status < 300
 
 
 def _poll_refused(deps: Deps, job: Job, execution: Execution, refused: Refused) -> str:
@@ -191,8 +158,3 @@ def _poll_refused(deps: Deps, job: Job, execution: Execution, refused: Refused) 
         return "refused_by_poll"
     conclude(deps, job, execution, refused, asking=True)
     return "poll_refused"
-
-
-def _poll_later(deps: Deps, job: Job, execution: Execution) -> str:
-    conclude(deps, job, execution, Running(provider_job_id=job.provider_job_id or ""))
-    return "still_running"

@@ -15,17 +15,19 @@ from breakwater.domain.decide import Decision, acceptable, decide
 from breakwater.domain.job import Execution, Job, Owed
 from breakwater.domain.machine import Step, advance, amend, effect_key, may
 from breakwater.domain.records import Child, execution_of
-from breakwater.domain.results import Accepted, Completed, Outcome, Refused
+from breakwater.domain.results import Accepted, Completed, Outcome, Refused, Usage
 from breakwater.domain.signals import Signal
 from breakwater.domain.states import EffectKind, Reason, Status
-from breakwater.domain.timing import HOUR
+from breakwater.domain.timing import HOUR, MINUTE
 from breakwater.ports import AS_READ, Guard
 from breakwater.usecases import evidence
 from breakwater.usecases.change import change
+from breakwater.usecases.circuit import views, watch
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.routing import close_route, polling
 
 Guarding = Callable[[Job], Guard]
+ORPHAN_GRACE = MINUTE  # how long an open job leaves an orphaned provider job alone before it asks
 
 
 def conclude(
@@ -56,6 +58,11 @@ def mine(job: Job, execution: Execution) -> bool:
     return job.status is Status.PROCESSING and job.execution is not None and job.execution.id == execution.id
 
 
+def own_failure(refused: Refused) -> bool:
+    """Whether the provider's job failed, or only our question about it did: a job's own failure comes inside a 200."""
+    return refused.signal.http_status is not None and refused.signal.http_status < 300
+
+
 def _completed(
     deps: Deps,
     job: Job,
@@ -69,16 +76,29 @@ def _completed(
 
 def settle(deps: Deps, job: Job, child: Child, guard: Guarding = lambda _: AS_READ) -> Step | None:
     """Let a stored result settle its job: once, and only while the job is open."""
+    return change(deps, job, lambda standing: settlement(deps, standing, child), guard)
+
+
+def settlement(deps: Deps, job: Job, child: Child) -> Step | None:
+    """What a stored result makes of a job as it stands; None when it is in the books already and changes nothing."""
+    if job.final and job.result_ref == child.sk:
+        return None
     event = evidence.succeeded_by(child)
     execution = execution_of(child.data["execution"])
+    counted = not mine(job, execution) and _counted(deps, job, execution)
+    if job.final:
+        return None if counted else _books(job, deps.now(), execution, event.usage, event.cost_micros)
+    verdict = _verdict(deps, job, event)
+    if counted:  # in an earlier generation, which it could not save; a later one may still take it
+        if not isinstance(verdict, ev.Succeeded):
+            return None
+        verdict = replace(verdict, usage=None, cost_micros=None)
+    _archive_overtaken(deps, job, execution)
+    return advance(job, verdict, deps.now())
 
-    def plan(standing: Job) -> Step | None:
-        if standing.final or not may(standing, ev.Succeeded):
-            return _books(deps, standing, execution, event)
-        _archive_overtaken(deps, standing, execution)
-        return advance(standing, _verdict(deps, standing, event), deps.now())
 
-    return change(deps, job, plan, guard)
+def _counted(deps: Deps, job: Job, execution: Execution) -> bool:
+    return evidence.owed_or_delivered(deps, job, effect_key(EffectKind.USAGE, execution.id))
 
 
 def _verdict(deps: Deps, job: Job, event: ev.Succeeded) -> ev.Event:
@@ -103,6 +123,7 @@ def _verdict(deps: Deps, job: Job, event: ev.Succeeded) -> ev.Event:
     if strays and may(job, ev.DeadLettered):
         return ev.DeadLettered(
             reason=Reason.SERVED_MODEL_MISMATCH,
+            execution_id=event.execution_id,
             result_ref=event.result_ref,
             usage=event.usage,
             cost_micros=event.cost_micros,
@@ -125,24 +146,21 @@ def _cancel_reason(job: Job) -> Reason:
 def _archive_overtaken(deps: Deps, job: Job, winner: Execution) -> None:
     """Another execution of this job is open: its record must outlive META."""
     if job.execution is not None and job.execution.id != winner.id:
-        evidence.put_lost(deps, job, job.execution, "overtaken")
+        evidence.put_unheard(deps, job, job.execution, "overtaken")
 
 
-def _books(deps: Deps, job: Job, execution: Execution, event: ev.Succeeded) -> Step | None:
-    """A paid result that came too late: its cost is owed to the ledger, once."""
-    if job.result_ref == event.result_ref:
+def _books(job: Job, now: int, execution: Execution, usage: Usage | None, cost: int | None) -> Step | None:
+    """What was paid for and came too late: its cost is owed to the ledger, once."""
+    if usage is None:
         return None
     key = effect_key(EffectKind.USAGE, execution.id)
-    if key in job.owed or evidence.delivered(deps, job, key):
-        return None
-    now = deps.now()
     return amend(
         job,
         now,
-        why="LateResult",
+        why="LateCost",
         owed={**job.owed, key: Owed(next_at=now, ref=execution.id)},
-        cost_micros=job.cost_micros + (event.cost_micros or 0),
-        usage_units=job.usage_units + event.usage.units,
+        cost_micros=job.cost_micros + (cost or 0),
+        usage_units=job.usage_units + usage.units,
     )
 
 
@@ -154,7 +172,7 @@ def _accepted(deps: Deps, job: Job, execution: Execution, outcome: Accepted, gua
             return _orphan(deps, standing, execution, outcome)
         now = deps.now()
         poll_at, deadline = polling(policy, deps.catalogue.route(execution.route_key), now)
-        return advance(
+        taken = advance(
             standing,
             ev.ProviderAccepted(
                 provider_job_id=outcome.provider_job_id,
@@ -164,40 +182,33 @@ def _accepted(deps: Deps, job: Job, execution: Execution, outcome: Accepted, gua
             ),
             now,
         )
+        stopped = marked(deps, taken.job)  # in the same write: nobody else would look for the mark
+        return taken if stopped is None else Step(standing, stopped.job, stopped.event, stopped.nudges)
 
-    step = change(deps, job, plan, guard)
-    if step is None or step.job.cancel_requested_at is None or step.job.final:
-        return step
-    return change(deps, step.job, lambda standing: cancelled(standing, deps.now())) or step
+    return change(deps, job, plan, guard)
 
 
-def cancelled(job: Job, now: int) -> Step | None:
-    """Carry out a cancel that was asked for while a worker held the job."""
-    if not may(job, ev.Cancelled) or job.cancel_requested_at is None:
+def marked(deps: Deps, job: Job) -> Step | None:
+    """Carry out a cancel that was asked for while a worker held the job; None where there is no such mark."""
+    if job.cancel_requested_at is None or job.execution is None or not may(job, ev.Cancelled):
         return None
-    return advance(job, ev.Cancelled(by=job.cancelled_by or job.owner_key, reason=_cancel_reason(job)), now)
+    evidence.put_unheard(deps, job, job.execution, "cancelled")
+    event = ev.Cancelled(by=job.cancelled_by or job.owner_key, reason=_cancel_reason(job))
+    return advance(job, event, deps.now())
 
 
 def _orphan(deps: Deps, job: Job, execution: Execution, outcome: Accepted) -> Step | None:
-    """The provider took work that nobody waits for any more: keep the evidence.
+    """The provider took work that nobody waits for any more: keep the evidence, and owe it a look.
 
-    An open job may still be settled by it (its webhook or poll finds the job by metadata); a settled one stops it.
+    An open job may still be settled by it; a settled one stops it. Either way its cost is found (`cancel_owed`).
     """
     evidence.put_late(deps, job, execution, "accepted", provider_job_id=outcome.provider_job_id)
     key = effect_key(EffectKind.PROVIDER_CANCEL, execution.id)
-    same = job.provider_job_id == outcome.provider_job_id
-    if not job.final or same or key in job.owed or evidence.delivered(deps, job, key):
+    if job.provider_job_id == outcome.provider_job_id or evidence.owed_or_delivered(deps, job, key):
         return None
     now = deps.now()
-    return amend(
-        job,
-        now,
-        why="OrphanFound",
-        owed={
-            **job.owed,
-            key: Owed(next_at=now, ref=outcome.provider_job_id),
-        },
-    )
+    look = now if job.final else now + ORPHAN_GRACE
+    return amend(job, now, why="OrphanFound", owed={**job.owed, key: Owed(next_at=look, ref=outcome.provider_job_id)})
 
 
 def _refused(
@@ -221,9 +232,9 @@ def _refused(
     return _follow(deps, job, execution, archive, outcome.signal, guard, in_run=in_run, asking=asking)
 
 
-def adopt_refusal(deps: Deps, job: Job, execution: Execution, child: Child, guard: Guarding) -> Step | None:
+def adopt_refusal(deps: Deps, job: Job, execution: Execution, child: Child) -> Step | None:
     """Follow an archived refusal whose META write never came."""
-    return _follow(deps, job, execution, lambda _: child, evidence.signal_of(child), guard)
+    return _follow(deps, job, execution, lambda _: child, evidence.signal_of(child), lambda _: AS_READ)
 
 
 def _follow(  # noqa: PLR0913 - one value more than seven would only be another name for these
@@ -242,9 +253,7 @@ def _follow(  # noqa: PLR0913 - one value more than seven would only be another 
 
     def plan(standing: Job) -> Step | None:
         if not mine(standing, execution):
-            if not asking:
-                archive(standing)
-            return None
+            return None if asking else _late_refusal(deps, standing, execution, archive(standing))
         decision = decision_for(deps, standing, execution, signal, in_run=in_run, asking=asking)
         decided[:] = [decision]
         if decision.event is None:
@@ -256,6 +265,9 @@ def _follow(  # noqa: PLR0913 - one value more than seven would only be another 
     step = change(deps, job, plan, guard)
     if decided and step is not None:
         close_route(deps, decided[0])
+        if not asking and execution.provider_job_id is not None:  # what a worker saw, the worker tells
+            route = deps.catalogue.route(execution.route_key)
+            watch(deps, route, execution.opened_at, Refused(signal=signal))
         deps.log.note(
             "decided",
             job_id=job.job_id,
@@ -267,6 +279,15 @@ def _follow(  # noqa: PLR0913 - one value more than seven would only be another 
             retry_after_ms=signal.retry_after_ms,
         )
     return step
+
+
+def _late_refusal(deps: Deps, job: Job, execution: Execution, child: Child) -> Step | None:
+    """Evidence that moves nothing; where it cost something, the books are told once."""
+    closed = execution_of(child.data["execution"])
+    usage = evidence.usage_of(closed.usage)
+    if usage is None or _counted(deps, job, execution):
+        return None
+    return _books(job, deps.now(), execution, usage, closed.cost_micros)
 
 
 def decision_for(
@@ -286,7 +307,18 @@ def decision_for(
             event=ev.HeldForReview(reason=Reason.POLICY_MISSING, review_expires_at=now + 72 * HOUR, signal=signal),
             why="the workflow's policy or route is not deployed",
         )
-    return decide(job, signal, policy, deps.catalogue, route, now, deps.draw(), in_run=in_run, asking=asking)
+    return decide(
+        job,
+        signal,
+        policy,
+        deps.catalogue,
+        route,
+        now,
+        deps.draw(),
+        in_run=in_run,
+        asking=asking,
+        route_states=views(deps, [one.route for one in policy.fallbacks] if policy.may_fall_back else []),
+    )
 
 
 def with_cost(event: ev.Event, child: Child) -> ev.Event:

@@ -11,13 +11,12 @@ from dataclasses import replace
 
 from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.job import Execution, Job
-from breakwater.domain.records import Child, Delivery, execution_key, execution_of, seen_key
+from breakwater.domain.records import Child, Delivery, execution_key, execution_of, result_key, seen_key
 from breakwater.domain.results import Completed, Found, Refused
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.timing import DAY, nudge_grace
-from breakwater.usecases.complete import own_failure
-from breakwater.usecases.conclude import conclude
+from breakwater.usecases.conclude import conclude, own_failure
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained
 
@@ -29,6 +28,8 @@ def deliver(deps: Deps, delivery_id: str) -> str:
     delivery = deps.store.delivery(delivery_id)
     if delivery is None or delivery.processed_at is not None:
         return "already_processed"
+    if deps.now() - delivery.received_at > GIVE_UP_AFTER:
+        return _close(deps, delivery, "given_up")
     if delivery.provider_job_id is None:
         return _close(deps, delivery, "no_provider_job")
     found = _ask(deps, delivery)
@@ -108,19 +109,12 @@ def _execution(deps: Deps, job: Job, execution_id: str) -> Execution | None:
         return None
     if job.execution is not None and job.execution.id == execution_id:
         return job.execution
-    child = deps.store.child(job.job_id, execution_key(execution_id))
-    if child is not None:
-        return execution_of(child.data["execution"])
-    generation, attempt = (int(part) for part in execution_id.rsplit(".", 2)[-2:])
-    return Execution(
-        id=execution_id,
-        generation=generation,
-        attempt=attempt,
-        epoch=0,
-        route_key=job.route_key,
-        requested_model=job.requested_model,
-        opened_at=job.created_at,
-    )
+    try:
+        keys = (execution_key(execution_id), result_key(execution_id))
+    except ValueError:  # somebody else's metadata under our names
+        return None
+    child = next((child for key in keys if (child := deps.store.child(job.job_id, key)) is not None), None)
+    return execution_of(child.data["execution"]) if child is not None else None
 
 
 def _close(deps: Deps, delivery: Delivery, verdict: str, job_id: str | None = None) -> str:
@@ -141,8 +135,6 @@ def _close(deps: Deps, delivery: Delivery, verdict: str, job_id: str | None = No
 def _postpone(deps: Deps, delivery: Delivery) -> str:
     """Nobody could be asked: the delivery stays due, until it is too old to matter."""
     now = deps.now()
-    if now - delivery.received_at > GIVE_UP_AFTER:
-        return _close(deps, delivery, "given_up")
     later = replace(delivery, due_at=now + nudge_grace(delivery.nudges + 1), nudges=delivery.nudges + 1)
     deps.store.update_delivery(delivery, later)
     return "postponed"

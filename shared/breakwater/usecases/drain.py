@@ -13,7 +13,8 @@ from breakwater.domain import events as ev
 from breakwater.domain.job import Job
 from breakwater.domain.machine import Step, advance, amend, may
 from breakwater.domain.nudges import parse_nudge
-from breakwater.domain.obligations import Nudge, Queue, queues_for
+from breakwater.domain.obligations import Nudge, Queue, queue_of, queues_for
+from breakwater.domain.records import Child, effect_child_key
 from breakwater.domain.states import Reason
 from breakwater.usecases import evidence
 from breakwater.usecases.change import change
@@ -41,12 +42,12 @@ def _one(deps: Deps, queue: Queue, body: str) -> str:
         return _keep(deps, queue, body)
     kind, item_id = parsed
     if kind != "job":
-        return "delivery_left_to_sweep"  # its own due_at brings it back
+        return f"{kind}_left_to_sweep"  # its own due_at brings it back, for as long as it matters
     job = deps.store.get(item_id)
     if job is None:
         return _keep(deps, queue, body)
-    change(deps, job, lambda standing: _count(deps, standing))
-    return "counted"
+    step = change(deps, job, lambda standing: _count(deps, standing, queue))
+    return "counted" if step else "moved_on"
 
 
 def _keep(deps: Deps, queue: Queue, body: str) -> str:
@@ -65,15 +66,30 @@ def _keep(deps: Deps, queue: Queue, body: str) -> str:
     return "kept_for_people"
 
 
-def _count(deps: Deps, job: Job) -> Step | None:
-    now = deps.now()
-    if (job.final and not job.owed) or job.in_review:
+def _count(deps: Deps, job: Job, queue: Queue) -> Step | None:
+    """One crash more, or the end of what crashes: the job's, or only of the debt whose delivery does."""
+    if queue not in queues_for(job):
         return None
+    now = deps.now()
     crashes = job.crashes + 1
-    if crashes >= MOST_CRASHES and may(job, ev.DeadLettered):
-        if job.execution is not None:
-            evidence.put_lost(deps, job, job.execution, "crashed")
-        return advance(job, ev.DeadLettered(reason=Reason.CRASHED_REPEATEDLY), now)
-    step = amend(job, now, why="CrashCounted", crashes=crashes)
-    nudges = step.nudges or tuple(Nudge(queue, now) for queue in queues_for(job)[:1])
-    return Step(step.before, step.job, step.event, nudges if job.locked_until is None else ())
+    if crashes < MOST_CRASHES:
+        step = amend(job, now, why="CrashCounted", crashes=crashes)
+        nudges = step.nudges or (Nudge(queue, now),)
+        return Step(step.before, step.job, step.event, nudges if job.locked_until is None else ())
+    if queue is Queue.EFFECTS or not may(job, ev.DeadLettered):
+        return _give_up(deps, job, queue)
+    if job.execution is not None:
+        evidence.put_unheard(deps, job, job.execution, "crashed")
+    return advance(job, ev.DeadLettered(reason=Reason.CRASHED_REPEATEDLY), now)
+
+
+def _give_up(deps: Deps, job: Job, queue: Queue) -> Step:
+    """Debts whose delivery crashes again and again are recorded as given up; the job itself stands."""
+    now = deps.now()
+    stuck = {key for key, owed in job.owed.items() if owed.next_at <= now and queue_of(key) is queue}
+    for key in sorted(stuck):
+        record = {"at": now, "tries": job.owed[key].tries + MOST_CRASHES, "given_up": "crashed"}
+        deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=record), job.ttl)
+        deps.log.note("effect_given_up", job_id=job.job_id, effect=key, why="crashed")
+    owed = {key: one for key, one in job.owed.items() if key not in stuck}
+    return amend(job, now, why="EffectsGivenUp", owed=owed, crashes=0)

@@ -29,6 +29,8 @@ from breakwater.usecases.bodies import child_with_body, encode
 from breakwater.usecases.deps import Deps
 
 _USAGE = tuple(Usage.__dataclass_fields__)
+# Outcomes of an execution that somebody closed without having heard from its worker or provider.
+UNHEARD = frozenset({"lost", "overtaken", "cancelled", "crashed", "provider_deadline"})
 
 
 def usage_data(usage: Usage) -> dict[str, int]:
@@ -105,7 +107,19 @@ def succeeded_by(child: Child) -> ev.Succeeded:
 
 
 def put_refusal(deps: Deps, job: Job, execution: Execution, refused: Refused, route: Route | None) -> Child:
-    """Archive an execution that ended without success, with the partial answer that was paid for."""
+    """Archive an execution that ended without success, with the partial answer that was paid for.
+
+    Where it was closed unheard, what is known now is appended as late evidence. Gives back the one that says most.
+    """
+    standing = _put_refused(deps, job, execution_key(execution.id), execution, refused, route)
+    if standing.data["execution"].get("outcome") not in UNHEARD:
+        return standing
+    return _put_refused(deps, job, late_key(execution.id, "refused"), execution, refused, route)
+
+
+def _put_refused(  # noqa: PLR0913 - a key more than the public function
+    deps: Deps, job: Job, sk: str, execution: Execution, refused: Refused, route: Route | None,
+) -> Child:
     signal = refused.signal
     done = replace(
         closed(execution, refused.partial, route, deps.now(), _outcome(signal)),
@@ -121,7 +135,6 @@ def put_refusal(deps: Deps, job: Job, execution: Execution, refused: Refused, ro
     data: dict[str, Any] = {"execution": execution_data(done)}
     if signal.limit_dimension is not None:
         data["limit_dimension"] = signal.limit_dimension.value
-    sk = execution_key(execution.id)
     if refused.partial is None:
         return deps.store.put_child(job.job_id, Child(sk=sk, data=data), job.ttl)
     body = encode(result_body(refused.partial))
@@ -132,8 +145,8 @@ def _outcome(signal: Signal) -> str:
     return "unknown" if signal.error_class is ErrorClass.OUTCOME_UNKNOWN else "refused"
 
 
-def put_lost(deps: Deps, job: Job, execution: Execution, outcome: str) -> Child:
-    """Archive an execution whose worker is gone, or that another one overtook."""
+def put_unheard(deps: Deps, job: Job, execution: Execution, outcome: str) -> Child:
+    """Archive an execution that ends before its worker or provider was heard: an outcome of `UNHEARD`."""
     done = replace(execution, closed_at=deps.now(), outcome=outcome)
     child = Child(sk=execution_key(execution.id), data={"execution": execution_data(done)})
     return deps.store.put_child(job.job_id, child, job.ttl)
@@ -163,6 +176,6 @@ def put_late(deps: Deps, job: Job, execution: Execution, what: str, **facts: Any
     deps.store.put_child(job.job_id, Child(sk=late_key(execution.id, what), data=data), job.ttl)
 
 
-def delivered(deps: Deps, job: Job, key: str) -> bool:
-    """Whether an effect has its own record already."""
-    return deps.store.child(job.job_id, effect_child_key(key)) is not None
+def owed_or_delivered(deps: Deps, job: Job, key: str) -> bool:
+    """Whether an effect is in the books: still owed, or with a record of its own."""
+    return key in job.owed or deps.store.child(job.job_id, effect_child_key(key)) is not None

@@ -34,10 +34,13 @@ class LeaseKeeper:
         epoch: int,
         locked_until: int,
         remaining_ms: Callable[[], int],
+        every_ms: int = LEASE // 3,
     ) -> None:
         self._store, self._clock, self._job_id, self._epoch = store, clock, job_id, epoch
-        self._remaining = remaining_ms
-        self._end = clock.monotonic() + (locked_until - clock.now())
+        self._remaining, self._every = remaining_ms, every_ms
+        # Lengths are measured on the clock that never jumps; a wall clock set back must not shorten a lease.
+        self._wall = clock.now() - clock.monotonic()
+        self._end = locked_until - self._wall
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self.lost = False
@@ -59,20 +62,22 @@ class LeaseKeeper:
             self._thread.join(RENEW_TIMEOUT / 1000 + 1)
 
     def _keep(self) -> None:
-        while not self._over.wait(LEASE / 3000):
+        while not self._over.wait(self._every / 1000):
             if not self._renew():
                 return
 
     def _renew(self) -> bool:
-        """One renewal; False when there is nothing left to renew."""
+        """One renewal; False when there is nothing left to renew, or nothing any more."""
         left = self._end - self._clock.monotonic()
+        if self._over.is_set():
+            return False
         if left <= RENEW_TIMEOUT or self._remaining() <= 0:
             self.lost = left <= 0
             return False
         length = lease_ms(self._remaining())
         begun = self._clock.monotonic()
         try:
-            now = self._clock.now()
+            now = self._wall + begun
             held = self._store.renew(self._job_id, self._epoch, now, now + length)
         except StoreUnavailable:
             return True  # tried again at the next third, until the lease itself runs out
