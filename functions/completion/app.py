@@ -1,4 +1,4 @@
-"""What came back: deliveries, polls, expired leases, overdue reviews, cancels at the provider."""
+"""What came back: deliveries, polls, lost leases, reviews, cancels at providers, routes that open, replays of many."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 from breakwater import wiring
 from breakwater.entry.queue import consume
+from breakwater.usecases.batch import tick
+from breakwater.usecases.circuit import reopen
 from breakwater.usecases.complete import complete
 from breakwater.usecases.deliver import deliver
 
@@ -19,5 +21,9 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             complete(deps, item_id)
         elif kind == "delivery":
             deliver(deps, item_id)
+        elif kind == "route":
+            reopen(deps, item_id)
+        elif kind == "batch":
+            tick(deps, item_id)
 
     return consume(event, context, deps.log, work)

@@ -14,6 +14,8 @@ from breakwater.domain.obligations import Nudge, Queue
 from breakwater.domain.records import ApiKey, Child, Delivery, RouteState
 from breakwater.domain.results import Call, Found, Outcome
 from breakwater.domain.signals import Signal
+from breakwater.domain.slots import Slot
+from breakwater.operator_ports import DeskStore
 
 
 class Provider(Protocol):
@@ -81,8 +83,63 @@ class DueItem:
     due_at: int
 
 
-class JobStore(Protocol):
-    """The jobs table: META, children, deliveries, routes, usage."""
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A job of the `ready` index and its place in line. The index lags: re-read before acting."""
+
+    job_id: str
+    rank: int
+
+
+class CapacityStore(Protocol):
+    """Slots, waiters, rates, last results: the part of the jobs table that keeps limits."""
+
+    def slots(self, scope: str) -> list[Slot]:
+        """The numbers in use, read consistently."""
+        ...
+
+    def take_slot(self, slot: Slot, instead_of: Slot | None = None) -> bool:
+        """Condition: the number is free, or still held as in `instead_of`. Our own repeated write counts as taken."""
+        ...
+
+    def keep_slot(self, slot: Slot, verify_at: int) -> bool:
+        """Ask again later. Condition: still held as in `slot`."""
+        ...
+
+    def free_slot(self, scope: str, n: int, job_id: str, epoch: int) -> bool:
+        """Give a number back. Condition: this job holds it for this lease epoch."""
+        ...
+
+    def waiters(self, scope: str, limit: int) -> list[Waiter]:
+        """Who waits under a scope, first in line first."""
+        ...
+
+    def spend_rate(self, key: str, now: int, cost: int, burst: int) -> int | None:
+        """Reserve `cost` of a rate; all in microseconds. None: it is ours; else when to ask again.
+
+        Condition: what is reserved ahead of `now` stays within `burst`, or nothing is and this alone is more.
+        """
+        ...
+
+    def adjust_rate(self, key: str, by: int) -> None:
+        """Correct a reservation afterwards; does nothing where nothing was reserved."""
+        ...
+
+    def hold_rate(self, key: str, until: int) -> bool:
+        """Nothing more before `until`. Condition: no later time stands there."""
+        ...
+
+    def put_latest(self, key: str, at: int, data: Mapping[str, Any]) -> bool:
+        """Remember a last result (or another newest fact). Condition: what stands there is older."""
+        ...
+
+    def latest(self, key: str) -> Mapping[str, Any] | None:
+        """The newest fact under a key: its data, and `at`."""
+        ...
+
+
+class JobStore(CapacityStore, DeskStore, Protocol):
+    """The jobs table: META, children, deliveries, routes, usage, what keeps limits, and what people look at."""
 
     def create(self, job: Job, now: int) -> Committed | Conflicted:
         """Condition: nothing stands under this key, or what stands is past its retention."""
@@ -176,7 +233,15 @@ class Control(Protocol):
         ...
 
     def switches(self) -> Mapping[str, Any]:
-        """The degradation switches in force. Cached 5 s."""
+        """The degradation switches by name, in force or not. Cached 5 s."""
+        ...
+
+    def switches_now(self) -> Mapping[str, Any]:
+        """The same, read now, with the `rev` that `put_switches` needs."""
+        ...
+
+    def put_switches(self, rev: int, switches: Mapping[str, Any]) -> bool:
+        """Replace all switches. Condition: `rev` as read (0: none were ever set). Operators only."""
         ...
 
 

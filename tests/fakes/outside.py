@@ -106,6 +106,15 @@ class FakeControl:
     def switches(self) -> Mapping[str, Any]:
         return self.thrown
 
+    def switches_now(self) -> Mapping[str, Any]:
+        return self.thrown
+
+    def put_switches(self, rev: int, switches: Mapping[str, Any]) -> bool:
+        if int(self.thrown.get("rev", 0)) != rev:
+            return False
+        self.thrown = {**switches, "rev": rev + 1}
+        return True
+
 
 @dataclass
 class FakeBus:

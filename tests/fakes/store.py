@@ -20,18 +20,22 @@ from breakwater.store.items import (
     from_wire,
     job_attributes,
     job_of,
+    route_attributes,
+    route_of,
     to_wire,
 )
+from tests.fakes.capacity import FakeCapacity
+from tests.fakes.desk import FakeDesk
 
 _ids = itertools.count(1)
 
 
-class FakeJobStore:
+class FakeJobStore(FakeCapacity, FakeDesk):
     """`ports.JobStore`; `before` and `after` are called around every operation, for crashes and lost answers."""
 
     def __init__(self, hook: Callable[[str, str], None] | None = None) -> None:
         self.items: dict[tuple[str, str], dict[str, Any]] = {}
-        self.routes: dict[str, RouteState] = {}
+        super().__init__()
         self.lines: dict[str, Mapping[str, Any]] = {}
         self.totals: dict[tuple[str, str], dict[str, int]] = {}
         self._hook = hook or (lambda _name, _when: None)
@@ -179,14 +183,17 @@ class FakeJobStore:
 
     def route(self, route_key: str) -> RouteState | None:
         self._hook("route", "before")
-        return self.routes.get(route_key)
+        item = self.items.get((f"ROUTE#{route_key}", "META"))
+        return route_of(item) if item else None
 
     def put_route(self, before: RouteState | None, after: RouteState) -> bool:
         self._hook("put_route", "before")
-        standing = self.routes.get(after.route_key)
+        key = (f"ROUTE#{after.route_key}", "META")
+        standing = route_of(self.items[key]) if key in self.items else None
         if (standing.rev if standing else 0) != (before.rev if before else 0):
             return False
-        self.routes[after.route_key] = replace(after, rev=(before.rev if before else 0) + 1)
+        self.items[key] = to_wire(route_attributes(replace(after, rev=(before.rev if before else 0) + 1)))
+        self._hook("put_route", "after")
         return True
 
     def count_usage(self, line: Mapping[str, Any], totals: Sequence[str]) -> bool:

@@ -16,7 +16,9 @@ from breakwater.domain.obligations import Queue
 from breakwater.domain.request import parse
 from breakwater.domain.routes import Catalogue
 from breakwater.usecases.admit import Admitted, Principal, admit
+from breakwater.usecases.batch import tick
 from breakwater.usecases.cancel import cancel
+from breakwater.usecases.circuit import reopen
 from breakwater.usecases.complete import complete
 from breakwater.usecases.deliver import deliver
 from breakwater.usecases.deps import Deps
@@ -135,6 +137,10 @@ class World:
         """What the function behind a queue does with a message."""
         if message.kind == "delivery":
             self.deliver(message.id)
+        elif message.kind == "route":
+            reopen(self.deps, message.id)
+        elif message.kind == "batch":
+            tick(self.deps, message.id)
         elif queue is Queue.COMPLETION:
             self.complete(message.id)
         elif queue is Queue.EFFECTS:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from breakwater.domain.diagnosis import Action, Case, Condition, Diagnosis, Layer, Next, Where, evidence
 from breakwater.domain.diagnosis_reasons import DEAD_IN, HELD_IN, STOPPED_SAYS, WAITS_IN
 from breakwater.domain.job import Job
-from breakwater.domain.obligations import Due, obligations
+from breakwater.domain.obligations import obligations
 from breakwater.domain.states import Status
 from breakwater.domain.timing import CLOCK_SKEW, MINUTE, NUDGE_GRACE, nudge_grace
 
@@ -21,14 +21,15 @@ _MANY_TRIES = 3
 _UNTOLD = (Layer.ADMISSION, "It waits for a person's decision.")
 
 _GOES_ON = {
-    Due.READY: "a worker looks at it",
-    Due.EXPIRY: "its age limit ends it",
-    Due.REVIEW: "the review's own limit ends it",
-    Due.LEASE: "if the worker is gone by then, another takes over",
-    Due.POLL: "the provider is asked",
-    Due.PROVIDER_DEADLINE: "the provider's time is up",
-    Due.EFFECT: "what is owed is delivered",
-    Due.CANCEL: "the provider is told to stop",
+    "ready": "a worker looks at it",
+    "recheck": "it is looked at again, unless free capacity wakes it before",
+    "expiry": "its age limit ends it",
+    "review": "the review's own limit ends it",
+    "lease": "if the worker is gone by then, another takes over",
+    "poll": "the provider is asked",
+    "provider_deadline": "the provider's time is up",
+    "effect": "what is owed is delivered",
+    "cancel": "the provider is told to stop",
 }
 
 
@@ -52,7 +53,7 @@ def upcoming(job: Job, where: Where) -> Next:
         needs = where.condition is Condition.NEEDS_A_PERSON
         return Next(what="nothing happens until a person acts" if needs else "nothing more is due")
     first = min(found, key=lambda one: one.at)
-    return Next(what=_GOES_ON[first.kind], at=max(first.at, job.due_at or first.at))
+    return Next(what=_GOES_ON[first.kind.value], at=max(first.at, job.due_at or first.at))
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def _crashing(case: Case) -> Where | None:
 
 def _waits(case: Case) -> Where | None:
     job = case.job
-    if job.ready_at <= case.now:
+    if job.ready_at <= case.now and job.waiting_scope is None:
         return None
     layer, says = WAITS_IN.get(job.reason, (Layer.QUEUE, "It is released later."))
     return Where(layer=layer, condition=Condition.WAITING, says=says)

@@ -21,7 +21,8 @@ from breakwater.domain.apply import APPLY
 from breakwater.domain.errors import IllegalTransition
 from breakwater.domain.job import Job, Owed, execution_suffix
 from breakwater.domain.obligations import Nudge, schedule
-from breakwater.domain.states import EffectKind, Status
+from breakwater.domain.slots import release_ref
+from breakwater.domain.states import EffectKind, Reason, Status
 
 REVIEW = "pending in owner_review"
 CLOSED = "dead_letter, closed"
@@ -79,7 +80,9 @@ TRANSITIONS: Mapping[str, Mapping[type, Move]] = {
 }
 
 ROW_STATUS: Mapping[str, Status] = {
-    **{status.value: status for status in Status}, REVIEW: Status.PENDING, CLOSED: Status.DEAD_LETTER,
+    **{status.value: status for status in Status},
+    REVIEW: Status.PENDING,
+    CLOSED: Status.DEAD_LETTER,
 }
 
 
@@ -145,7 +148,7 @@ def _of_execution(before: Job, after: Job, event: ev.Event, now: int) -> dict[st
     if ended is None or after.execution is not None:
         return owed
     if before.slots:
-        owed[effect_key(EffectKind.RELEASE, ended.id)] = Owed(next_at=now, ref=_slots(before))
+        owed[effect_key(EffectKind.RELEASE, ended.id)] = Owed(next_at=now, ref=release_ref(before))
     still_running = ended.provider_job_id and not isinstance(event, ev.ProviderAccepted)
     if still_running and _abandons(event, ended.id):
         owed[effect_key(EffectKind.PROVIDER_CANCEL, ended.id)] = Owed(next_at=now, ref=ended.provider_job_id)
@@ -156,11 +159,9 @@ def _abandons(event: ev.Event, ended: str) -> bool:
     """Whether the event leaves the provider's own job running with nobody waiting for it."""
     if isinstance(event, ev.Succeeded):
         return event.execution_id != ended
+    if isinstance(event, ev.DeadLettered):
+        return event.reason is Reason.CRASHED_REPEATEDLY or event.execution_id not in (None, ended)
     return isinstance(event, ev.Cancelled | ev.Expired)
-
-
-def _slots(job: Job) -> str:
-    return " ".join(f"{slot.scope}|{slot.n}" for slot in job.slots)
 
 
 def effect_key(kind: EffectKind, execution: str) -> str:

@@ -90,13 +90,20 @@ def seen_key(delivery: Delivery) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteState:
-    """What everybody must know about a route: open, or closed until T because R."""
+    """What everybody must know about a route: open, or closed until T because R; `ramp.py` moves the rest."""
 
     route_key: str
     closed_until: int | None = None
     reason: str | None = None
     closed_by: str | None = None
     since: int | None = None
+    limit: int | None = None  # calls at once; None: as configured, 0: open circuit, then one probe
+    ramp_since: int | None = None  # calls from here on count against `limit`
+    changed_at: int | None = None
+    faults: int = 0  # in a row
+    fault_at: int | None = None
+    opens: int = 0  # how often the circuit opened since the route was last as configured
+    due_at: int | None = None  # when it opens, and its waiters have to be woken
     rev: int = 0
 
     def closed(self, now: int) -> bool:

@@ -24,6 +24,9 @@ LEASE_AS_READ = "locked_until = :read_locked_until"
 NOT_EXPIRED = "locked_until > :now"
 DUE_AS_READ = "due_at = :read_due"
 NOT_PROCESSED = "attribute_not_exists(processed_at)"
+HELD_AS_READ = "job_id = :held_by AND epoch = :held_epoch"
+VERIFY_AS_READ = "verify_at = :read_verify"
+OLDER = "at < :newer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.records import ApiKey
-from breakwater.store.client import answered
+from breakwater.store import conditions as when
+from breakwater.store.client import CONDITION_FAILED, answered
 from breakwater.store.items import META, from_wire, to_wire
 
 OWNER_CACHE_MS = 60_000
@@ -79,6 +82,32 @@ class ControlTable:
         """The switches in force."""
         found: Mapping[str, Any] = self._cache.get("switches", SWITCH_CACHE_MS, lambda: self._item("SWITCH", META))
         return found
+
+    def switches_now(self) -> Mapping[str, Any]:
+        """The switches as they stand, past the cache."""
+        return self._item("SWITCH", META)
+
+    def put_switches(self, rev: int, switches: Mapping[str, Any]) -> bool:
+        """Replace all switches. Condition: `rev` as read, or nothing there yet."""
+        item = {**switches, "pk": "SWITCH", "sk": META, "rev": rev + 1}
+        condition = when.rev_as_read(rev) if rev else when.absent()
+        more: dict[str, Any] = {}
+        if rev:
+            more = {
+                "ExpressionAttributeNames": {"#rev": "rev"},
+                "ExpressionAttributeValues": to_wire(condition.values),
+            }
+        try:
+            with answered(StoreUnavailable, CONDITION_FAILED):
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=to_wire(item),
+                    ConditionExpression=condition.text,
+                    **more,
+                )
+        except ClientError:
+            return False
+        return True
 
     def _item(self, pk: str, sk: str) -> dict[str, Any]:
         with answered():

@@ -15,10 +15,11 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from breakwater.domain.errors import CorruptItem
 from breakwater.domain.job import Job, Owed, SlotRef
-from breakwater.domain.records import Child, Delivery, execution_data, execution_of
+from breakwater.domain.records import Child, Delivery, RouteState, execution_data, execution_of
 from breakwater.domain.states import Lane, Priority, Reason, Status
 
 DUE_SHARDS = 8
+RANK_UNIT = 10**13  # ties by `created_at`, which has 13 digits until the year 2286
 META = "META"
 
 _serialize = TypeSerializer().serialize
@@ -88,7 +89,8 @@ def _index(job: Job) -> dict[str, Any]:
     if job.due_at is not None:
         found["due_shard"] = due_shard(job.job_id)
     if job.waiting_scope is not None:
-        found["ready_scope"], found["ready_rank"] = job.waiting_scope, job.waiting_rank or 0
+        found["ready_scope"] = job.waiting_scope
+        found["ready_rank"] = (job.waiting_rank or 0) * RANK_UNIT + job.created_at
     if (job.status is Status.DEAD_LETTER and job.closed_at is None) or job.in_review:
         found["attention_shard"], found["attention_at"] = job.lane.value, job.completed_at or job.updated_at
     return found
@@ -139,3 +141,16 @@ def delivery_of(item: Mapping[str, Any]) -> Delivery:
     """An item as a delivery."""
     plain = from_wire(item)
     return Delivery(**{name: plain[name] for name in Delivery.__dataclass_fields__ if name in plain})
+
+
+def route_attributes(state: RouteState) -> dict[str, Any]:
+    """A route's state as an item; listed in `due` while it waits to open."""
+    item = {name: value for name in RouteState.__dataclass_fields__ if (value := getattr(state, name)) is not None}
+    item |= {"pk": f"ROUTE#{state.route_key}", "sk": META}
+    return item | ({"due_shard": due_shard(state.route_key)} if state.due_at is not None else {})
+
+
+def route_of(item: Mapping[str, Any]) -> RouteState:
+    """An item as a route's state."""
+    plain = from_wire(item)
+    return RouteState(**{name: plain[name] for name in RouteState.__dataclass_fields__ if name in plain})

@@ -12,7 +12,15 @@ from breakwater.domain.records import Delivery, RouteState
 from breakwater.ports import DueItem
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, TRANSACTION_CANCELLED, answered, old_item
-from breakwater.store.items import META, delivery_attributes, delivery_of, from_wire, to_wire
+from breakwater.store.items import (
+    META,
+    delivery_attributes,
+    delivery_of,
+    from_wire,
+    route_attributes,
+    route_of,
+    to_wire,
+)
 
 _KINDS = {"JOB": "job", "DELIVERY": "delivery", "ROUTE": "route", "BATCH": "batch"}
 
@@ -129,13 +137,12 @@ class RecordTable:
                 Key=_route_key(route_key),
                 ConsistentRead=True,
             ).get("Item")
-        return _route_of(from_wire(item)) if item else None
+        return route_of(item) if item else None
 
     def put_route(self, before: RouteState | None, after: RouteState) -> bool:
         """Condition: `rev` as read, or absent."""
         condition = when.absent() if before is None else when.rev_as_read(before.rev)
-        plain = {name: value for name in RouteState.__dataclass_fields__ if (value := getattr(after, name)) is not None}
-        plain |= {"pk": f"ROUTE#{after.route_key}", "sk": META, "rev": (before.rev if before else 0) + 1}
+        plain = route_attributes(after) | {"rev": (before.rev if before else 0) + 1}
         names = {"ExpressionAttributeNames": {"#rev": "rev"}} if before else {}
         values = {"ExpressionAttributeValues": to_wire(condition.values)} if condition.values else {}
         try:
@@ -215,6 +222,3 @@ def _delivery_key(delivery_id: str) -> dict[str, Any]:
 def _route_key(route_key: str) -> dict[str, Any]:
     return {"pk": {"S": f"ROUTE#{route_key}"}, "sk": {"S": META}}
 
-
-def _route_of(plain: Mapping[str, Any]) -> RouteState:
-    return RouteState(**{name: plain[name] for name in RouteState.__dataclass_fields__ if name in plain})

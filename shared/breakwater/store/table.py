@@ -1,15 +1,18 @@
-"""The jobs table as one store: META and children, and everything beside them."""
+"""The jobs table as one store: META and children, what keeps limits, and everything beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from breakwater.store.attention import AttentionTable
+from breakwater.store.batches import BatchTable
+from breakwater.store.capacity import CapacityTable
 from breakwater.store.jobs import MetaTable
 from breakwater.store.records import RecordTable
 
 
-class DynamoJobStore(MetaTable, RecordTable):
+class DynamoJobStore(MetaTable, RecordTable, CapacityTable, AttentionTable, BatchTable):
     """`ports.JobStore` over DynamoDB."""
 
     def __init__(self, client: Any, table: str, new_id: Callable[[], str], renewals: Any = None) -> None:

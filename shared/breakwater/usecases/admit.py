@@ -16,7 +16,7 @@ from breakwater.domain.job import Job
 from breakwater.domain.machine import Step
 from breakwater.domain.obligations import Nudge, lane_queue, schedule
 from breakwater.domain.policy import Policy
-from breakwater.domain.pricing import estimate
+from breakwater.domain.pricing import estimate, estimate_tokens
 from breakwater.domain.records import input_key
 from breakwater.domain.request import JobRequest
 from breakwater.domain.routes import Route
@@ -156,6 +156,7 @@ def _new_job(
         route_key=route.route_key,
         requested_model=route.model,
         estimated_cost=_estimate(payload, route, policy),
+        estimated_tokens=_tokens(payload, route, policy),
         ttl=(now + policy.retention_days * DAY) // 1000,
     )
 
@@ -164,6 +165,13 @@ def _estimate(payload: Mapping[str, Any], route: Route, policy: Policy) -> int |
     if route.prices is None:
         return None
     return estimate(payload, route.prices, policy.output_contract.max_output_tokens)
+
+
+def _tokens(payload: Mapping[str, Any], route: Route, policy: Policy) -> int | None:
+    """What a call is charged in tokens per minute before it is made; nobody asks where no route has such a limit."""
+    if route.limits.tokens_per_minute is None or route.capabilities.media:
+        return None
+    return estimate_tokens(payload) + policy.output_contract.max_output_tokens
 
 
 def _derived(

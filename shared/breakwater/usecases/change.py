@@ -14,6 +14,7 @@ from breakwater.domain.job import Job
 from breakwater.domain.machine import Step
 from breakwater.ports import AS_READ, Conflicted, Guard
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.releaser import capacity_freed
 
 TRIES = 5
 
@@ -39,9 +40,10 @@ def change(deps: Deps, job: Job, plan: Plan, guard: Callable[[Job], Guard] = lam
 
 
 def landed(deps: Deps, step: Step) -> Step:
-    """Tell and nudge, after the write."""
+    """Tell and nudge, after the write; and give back the capacity that it frees."""
     deps.log.step(step.event, step.before, step.job)
     send(deps, step)
+    capacity_freed(deps, step)
     return step
 
 

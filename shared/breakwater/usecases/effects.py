@@ -13,14 +13,25 @@ from typing import Any
 from breakwater.domain.errors import Unavailable
 from breakwater.domain.job import Job, Owed
 from breakwater.domain.machine import Step, amend
-from breakwater.domain.records import Child, effect_child_key, execution_key, result_key
-from breakwater.domain.states import EffectKind
+from breakwater.domain.records import (
+    Child,
+    effect_child_key,
+    execution_key,
+    generation_key,
+    late_key,
+    result_key,
+)
+from breakwater.domain.slots import refs_of
+from breakwater.domain.states import EffectKind, Reason, Status
 from breakwater.domain.timing import HOUR, SECOND
+from breakwater.usecases.capacity import free
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.releaser import release
 from breakwater.usecases.retention import retained
 
 GIVE_UP_TRIES = 30
+_ONCE_A_GENERATION = frozenset({EffectKind.DEAD_LETTER, EffectKind.BUS_EVENT, EffectKind.NOTIFY})
 _SLOW = HOUR
 Deliver = Callable[[Deps, Job, str, Owed], None]
 
@@ -46,7 +57,7 @@ def _deliver(deps: Deps, job: Job, key: str, owed: Owed) -> Owed | None:
     """None when delivered (or given up) and recorded; else when to try again."""
     failure: str | None = None
     try:
-        DELIVER[_kind(key)](deps, job, key, owed)
+        DELIVER[_kind(key)](deps, _as_it_was(deps, job, key), key, owed)
     except Unavailable as error:
         failure = type(error).__name__
     if failure is not None and owed.tries + 1 < GIVE_UP_TRIES:
@@ -78,6 +89,29 @@ def effect_id(job: Job, key: str) -> str:
     return f"{job.job_id}.{job.created_at}.{key.replace('#', '.')}"
 
 
+def _as_it_was(deps: Deps, job: Job, key: str) -> Job:
+    """The job as it ended in the generation an effect tells about: a replay may have begun before it was told."""
+    number = key.partition("#")[2]
+    if _kind(key) not in _ONCE_A_GENERATION or not number.isdigit() or int(number) >= job.generation:
+        return job
+    child = deps.store.child(job.job_id, generation_key(job.created_at, int(number)))
+    if child is None:
+        return job
+    was = child.data
+    return job.with_(
+        generation=int(number),
+        status=Status(was["status"]),
+        reason=Reason(was["reason"]),
+        attempt=was["attempts"],
+        completed_at=was["completed_at"] or None,
+        route_key=was["route_key"],
+        last_error_class=was["last_error_class"] or None,
+        last_error_type=was["last_error_type"] or None,
+        result_ref=was["result_ref"] or None,
+        cost_micros=was["cost_micros"],
+    )
+
+
 # --- one function a kind --------------------------------------------------------------------------------------------
 
 
@@ -93,8 +127,10 @@ def _usage(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
 
 
 def _record_of(deps: Deps, job: Job, owed: Owed) -> Child | None:
+    """The record that knows what it cost: a result, else the archived execution, or what was learned after it."""
     ref = owed.ref or ""
-    return deps.store.child(job.job_id, result_key(ref)) or deps.store.child(job.job_id, execution_key(ref))
+    keys = (result_key(ref), late_key(ref, "refused"), execution_key(ref))
+    return next((child for key in keys if (child := deps.store.child(job.job_id, key)) is not None), None)
 
 
 def usage_line(job: Job, execution: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,7 +207,18 @@ def bus_detail(job: Job) -> dict[str, Any]:
     }
 
 
+def _release(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
+    """Repeat what whoever ended the execution did at once: slots back, waiters woken."""
+    if owed.ref is None:
+        return
+    epoch, slots = refs_of(owed.ref)
+    free(deps, job.job_id, epoch, slots)
+    for scope in dict.fromkeys(slot.scope for slot in slots):
+        release(deps, scope)
+
+
 DELIVER: Mapping[EffectKind, Deliver] = {
+    EffectKind.RELEASE: _release,
     EffectKind.USAGE: _usage,
     EffectKind.DEAD_LETTER: _dead_letter,
     EffectKind.BUS_EVENT: _bus,

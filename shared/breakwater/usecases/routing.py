@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from breakwater.domain.decide import CloseRoute, Decision
 from breakwater.domain.policy import Policy
-from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Route
+from breakwater.domain.signals import ErrorClass
 from breakwater.domain.timing import HOUR, SECOND
+from breakwater.usecases.circuit import close
 from breakwater.usecases.deps import Deps
 
-_TRIES = 5
 _FIRST_POLL = 5 * SECOND
 
 
@@ -31,33 +31,12 @@ def close_route(deps: Deps, decision: Decision) -> None:
     closure = decision.close
     if closure is None:
         return
-    for route_key in _affected(deps, closure):
-        _close_one(deps, route_key, closure)
+    gently = closure.reason == ErrorClass.PACING.value
+    for route in _affected(deps, closure):
+        close(deps, route, until=closure.until, reason=closure.reason, by="provider", gently=gently)
 
 
-def _affected(deps: Deps, closure: CloseRoute) -> list[str]:
-    if closure.credential is None:
-        return [closure.route_key]
-    routes = [deps.catalogue.route(key) for key in deps.catalogue.route_keys()]
-    return [one.route_key for one in routes if one is not None and one.credential == closure.credential]
-
-
-def _close_one(deps: Deps, route_key: str, closure: CloseRoute) -> None:
-    """A later release time wins over an earlier one; one line (and so one alert) for each closure, not each job."""
-    for _ in range(_TRIES):
-        before = deps.store.route(route_key)
-        if before is not None and before.closed(closure.until):
-            return
-        known = before is not None and before.closed(deps.now()) and before.reason == closure.reason
-        after = RouteState(
-            route_key=route_key,
-            closed_until=closure.until,
-            reason=closure.reason,
-            closed_by="provider",
-            since=before.since if known and before else deps.now(),
-            rev=before.rev if before else 0,
-        )
-        if deps.store.put_route(before, after):
-            if not known:
-                deps.log.note("route_closed", route_key=route_key, until=closure.until, reason=closure.reason)
-            return
+def _affected(deps: Deps, closure: CloseRoute) -> list[Route]:
+    keys = [closure.route_key] if closure.credential is None else deps.catalogue.route_keys()
+    routes = [route for key in keys if (route := deps.catalogue.route(key)) is not None]
+    return [one for one in routes if closure.credential is None or one.credential == closure.credential]

@@ -6,29 +6,38 @@ attempt; nothing after the claim happens without an open execution in the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from breakwater.domain import events as ev
-from breakwater.domain.errors import SecretUnavailable
+from breakwater.domain.errors import SecretUnavailable, Unavailable
 from breakwater.domain.job import Execution, Job, execution_id
 from breakwater.domain.machine import Step, advance, may
 from breakwater.domain.obligations import Nudge, lane_queue
 from breakwater.domain.policy import Policy
-from breakwater.domain.results import Call, Outcome, Refused
+from breakwater.domain.rate import correction
+from breakwater.domain.results import Accepted, Call, Completed, Outcome, Refused
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Reason, Status
 from breakwater.domain.timing import CLOCK_SKEW, MINUTE, RESPONSE_RESERVE
 from breakwater.ports import Guard
+from breakwater.usecases import evidence
 from breakwater.usecases.bodies import read_input
+from breakwater.usecases.capacity import CLAIM_WITHIN, give_back
 from breakwater.usecases.change import change
-from breakwater.usecases.conclude import conclude
+from breakwater.usecases.circuit import watch
+from breakwater.usecases.conclude import conclude, mine
 from breakwater.usecases.deps import Deps
-from breakwater.usecases.gates import gate
+from breakwater.usecases.gates import Grant, Held, gate
 from breakwater.usecases.lease import LeaseKeeper, lease_ms
+from breakwater.usecases.releaser import release
 from breakwater.usecases.retention import retained
+
+_TRIES = 3
 
 
 class Verdict(StrEnum):
@@ -53,8 +62,20 @@ class Told:
     lambda_request_id: str | None = None
 
 
-def step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told) -> Verdict:
-    """Do the next thing for a job, if it is this worker's to do."""
+def step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, *, in_run: bool = False) -> Verdict:
+    """Do the next thing for a job, if it is this worker's to do.
+
+    `in_run`: a caller waits in this process, so a gate's "not now" is not written down: it is asked again at once.
+    """
+    verdict = Verdict.LOST_RACE
+    for _ in range(_TRIES):  # bookkeeping of others may be faster without taking the job
+        verdict = _step(deps, job_id, remaining_ms, told, in_run=in_run)
+        if verdict is not Verdict.LOST_RACE:
+            break
+    return verdict
+
+
+def _step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, *, in_run: bool) -> Verdict:
     job = deps.store.get(job_id)
     now = deps.now()
     if job is None or not retained(job, now):
@@ -63,16 +84,33 @@ def step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told) -
     if idle is not None:
         return idle
     policy, route = deps.catalogue.policy(job.workflow), deps.catalogue.route(job.route_key)
-    held_back = gate(deps, job, policy, route, now)
-    if held_back is not None:
-        change(deps, job, lambda standing: _unless_taken(standing, job, held_back, now))
+    found = gate(deps, job, policy, route, now)
+    if isinstance(found, Held):
+        return _held_back(deps, job, found, now, in_run=in_run)
+    assert policy is not None  # noqa: S101 - the gate holds jobs without a policy
+    assert route is not None  # noqa: S101 - or without a route
+    payload = read_input(deps, job)  # before the claim: what can't be read was certainly not sent
+    if payload is None:
+        gone = ev.DeadLettered(reason=Reason.INPUT_MISSING)
+        change(deps, job, lambda standing: _unless_taken(standing, job, gone, now))
+        give_back(deps, job, found.taken)
         return Verdict.NOT_NOW
-    assert policy is not None and route is not None  # noqa: S101 - the gate holds jobs without them
-    claimed = _claim(deps, job, policy, route, remaining_ms, told)
+    claimed = _claim(deps, job, policy, route, remaining_ms, told, found)
     if claimed is None:
+        give_back(deps, job, found.taken)
         return Verdict.LOST_RACE
-    _work(deps, claimed, policy, route, remaining_ms)
+    _work(deps, claimed, policy, route, payload, remaining_ms, in_run=in_run)
     return Verdict.WORKED
+
+
+def _held_back(deps: Deps, job: Job, held: Held, now: int, *, in_run: bool) -> Verdict:
+    event = held.event
+    if in_run and isinstance(event, ev.Waiting) and event.lane is None:
+        return Verdict.NOT_NOW
+    change(deps, job, lambda standing: _unless_taken(standing, job, event, now))
+    if held.in_line and isinstance(event, ev.Waiting) and event.scope is not None:
+        release(deps, event.scope)
+    return Verdict.NOT_NOW
 
 
 def _idle(deps: Deps, job: Job, now: int) -> Verdict | None:
@@ -83,7 +121,8 @@ def _idle(deps: Deps, job: Job, now: int) -> Verdict | None:
         return Verdict.IN_REVIEW
     if job.status is Status.PROCESSING:
         return Verdict.BUSY
-    if job.ready_at > now:
+    too_old = job.expires_at is not None and job.expires_at <= now
+    if job.ready_at > now and not too_old:
         if job.ready_at - now <= CLOCK_SKEW:  # our clock is behind the one that set it
             deps.queues.nudge("job", job.job_id, [Nudge(lane_queue(job.lane), job.ready_at)], job.owner_key, now)
         return Verdict.TOO_EARLY
@@ -103,9 +142,12 @@ def _claim(
     route: Route,
     remaining_ms: Callable[[], int],
     told: Told,
+    granted: Grant,
 ) -> Job | None:
-    """Open an execution under a new epoch, before any call. None: someone else was faster."""
+    """Open an execution under a new epoch, before any call. None: someone else was faster, or it took too long."""
     now = deps.now()
+    if granted.slots and now - granted.taken.at >= CLAIM_WITHIN:
+        return None
     attempt = job.attempt + 1
     execution = Execution(
         id=execution_id(job.job_id, job.created_at, job.generation, attempt),
@@ -124,15 +166,25 @@ def _claim(
         waited_from=job.ready_at,
         possible_duplicate=job.possible_duplicate,
     )
-    event = ev.Leased(execution=execution, locked_until=now + lease_ms(remaining_ms()))
+    event = ev.Leased(execution=execution, locked_until=now + lease_ms(remaining_ms()), slots=granted.slots)
     landed = change(deps, job, lambda standing: advance(standing, event, now) if standing.rev == job.rev else None)
     return landed.job if landed else None
 
 
-def _work(deps: Deps, job: Job, policy: Policy, route: Route, remaining_ms: Callable[[], int]) -> None:
+def _work(  # noqa: PLR0913 - everything one call needs
+    deps: Deps,
+    job: Job,
+    policy: Policy,
+    route: Route,
+    payload: Mapping[str, Any],
+    remaining_ms: Callable[[], int],
+    *,
+    in_run: bool,
+) -> None:
     """Call the provider once, under the lease, and conclude."""
     execution = job.execution
-    assert execution is not None and job.locked_until is not None  # noqa: S101 - the claim put them there
+    assert execution is not None  # noqa: S101 - the claim put it there
+    assert job.locked_until is not None  # noqa: S101 - and the lease
     with LeaseKeeper(
         deps.store,
         deps.clock,
@@ -141,23 +193,41 @@ def _work(deps: Deps, job: Job, policy: Policy, route: Route, remaining_ms: Call
         job.locked_until,
         remaining_ms,
     ):
-        outcome = _call(deps, job, execution, policy, route, remaining_ms)
-    if outcome is None:
-        change(
-            deps,
-            job,
-            lambda standing: (
-                advance(
-                    standing,
-                    ev.DeadLettered(reason=Reason.INPUT_MISSING),
-                    deps.now(),
-                )
-                if standing.lease_epoch == job.lease_epoch
-                else None
-            ),
+        outcome = _call(deps, job, execution, policy, route, payload, remaining_ms)
+    _conclude(deps, job, execution, outcome, in_run=in_run)
+    watch(deps, route, execution.opened_at, outcome)
+    _settle_rate(deps, job, route, outcome)
+
+
+def _conclude(deps: Deps, job: Job, execution: Execution, outcome: Outcome, *, in_run: bool) -> None:
+    """Make the outcome count; say so when the job had moved on without this worker."""
+    try:
+        step = conclude(deps, job, execution, outcome, lambda standing: _holder(standing, job), in_run=in_run)
+    except Unavailable:
+        if isinstance(outcome, Accepted):  # all other outcomes have a child already
+            with suppress(Unavailable):
+                evidence.put_late(deps, job, execution, "accepted", provider_job_id=outcome.provider_job_id)
+        raise
+    if step is None or step.before is None or not mine(step.before, execution):
+        deps.log.note(
+            "late_write",
+            job_id=job.job_id,
+            execution_id=execution.id,
+            epoch=execution.epoch,
+            outcome=type(outcome).__name__.lower(),
+            workflow=job.workflow,
+            lane=job.lane.value,
+            route_key=execution.route_key,
         )
-        return
-    conclude(deps, job, execution, outcome, lambda standing: _holder(standing, job))
+
+
+def _settle_rate(deps: Deps, job: Job, route: Route, outcome: Outcome) -> None:
+    """The tokens were estimated; now they are known. What was reserved for a call that failed stays spent."""
+    units = outcome.result.usage.units if isinstance(outcome, Completed) else 0
+    wrong = correction(job, route, units) if units else None
+    if wrong is not None:
+        with suppress(Unavailable):
+            deps.store.adjust_rate(*wrong)
 
 
 def _holder(standing: Job, claimed: Job) -> Guard:
@@ -171,11 +241,9 @@ def _call(
     execution: Execution,
     policy: Policy,
     route: Route,
+    payload: Mapping[str, Any],
     remaining_ms: Callable[[], int],
-) -> Outcome | None:
-    payload = read_input(deps, job)
-    if payload is None:
-        return None
+) -> Outcome:
     assert deps.providers is not None  # noqa: S101 - workers are wired with providers
     try:
         provider = deps.providers.for_route(route.route_key)

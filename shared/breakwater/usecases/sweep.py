@@ -17,6 +17,7 @@ from breakwater.domain.job import Job
 from breakwater.domain.obligations import Queue, obligations, swept
 from breakwater.domain.timing import MINUTE, SECOND, nudge_grace
 from breakwater.ports import Committed, DueItem
+from breakwater.usecases import batch, circuit
 from breakwater.usecases.deps import Deps
 
 SHARDS = 8
@@ -71,6 +72,10 @@ def _one(deps: Deps, item: DueItem) -> str:
         return _job(deps, item)
     if item.kind == "delivery":
         return _delivery(deps, item)
+    if item.kind == "route":
+        return _route(deps, item)
+    if item.kind == "batch":
+        return batch.swept(deps, item.id)
     return "unknown_kind"
 
 
@@ -107,3 +112,14 @@ def _delivery(deps: Deps, item: DueItem) -> str:
         return "moved_meanwhile"
     deps.queues.nudge_all(Queue.COMPLETION, [("delivery", delivery.id, delivery.endpoint)])
     return "nudged_delivery"
+
+
+def _route(deps: Deps, item: DueItem) -> str:
+    state = deps.store.route(item.id)
+    now = deps.now()
+    if state is None or state.due_at is None or state.due_at > now:
+        return "moved_meanwhile"
+    if not deps.store.put_route(state, circuit.swept(state, now)):
+        return "moved_meanwhile"
+    deps.queues.nudge_all(Queue.COMPLETION, [("route", item.id, item.id)])
+    return "nudged_route"

@@ -1,0 +1,201 @@
+"""How many calls does a route take at once right now?
+
+Theory of operation. Circuit, half-open, slow start and adaptive concurrency are one number on the route's item:
+
+    None   nothing is wrong: the configured limit
+    0      open circuit until `closed_until`; after that 1 call, the probe
+    1 … n  doubling on success until the configured limit is reached, halved on slowness and faults
+
+Evidence counts only from calls that began after the last change: the others say nothing about the new number. So the
+number moves once a round trip, as in TCP's slow start, and at most every `STEP`. Enough faults in a row open the
+circuit, each time for twice as long until the ramp was climbed to its end, so that it does not flap. A fault of a
+caller never gets here. What a provider's hint or an operator closes reopens through the same ramp. Only changes are
+written; a function that returns None found nothing to change.
+
+What is unpleasant: "in a row" is counted on one item by many workers, so a success in between may be seen a little
+late. That makes the circuit open a call or two earlier or later, never not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from breakwater.domain.records import RouteState
+from breakwater.domain.signals import ErrorClass
+from breakwater.domain.timing import MINUTE, SECOND
+
+OPEN_AFTER = 5  # faults in a row
+FAULT_WINDOW = MINUTE  # faults further apart are not "in a row"
+FIRST_OPEN = 15 * SECOND
+LONGEST_OPEN = 5 * MINUTE
+STEP = 2 * SECOND  # the number is doubled at most this often
+CEILING = 32  # where a route without a configured limit counts as recovered
+PROBE = 1
+CIRCUIT = "circuit_open"
+
+FAULTS = frozenset(
+    {
+        ErrorClass.OVERLOAD,
+        ErrorClass.SERVER_FAULT,
+        ErrorClass.OUTCOME_UNKNOWN,
+        ErrorClass.NOT_SENT,
+        ErrorClass.STREAM_INCOMPLETE,
+    }
+)
+"""What speaks against a provider. `UNKNOWN` does not: nobody has said whose fault it is."""
+
+
+def effective(state: RouteState | None, configured: int | None, now: int) -> int | None:
+    """Calls at once: 0 while closed, None without any limit."""
+    if state is not None and state.closed(now):
+        return 0
+    if state is None or state.limit is None:
+        return configured
+    number = max(PROBE, state.limit)
+    return number if configured is None else min(number, configured)
+
+
+def since(state: RouteState) -> int:
+    """From when on calls count against the ramp: work that the provider took long before does not block a probe."""
+    if state.ramp_since is not None:
+        return state.ramp_since
+    return (state.changed_at or 0) - MINUTE
+
+
+def succeeded(state: RouteState | None, configured: int | None, begun_at: int, now: int) -> RouteState | None:
+    """A call that began at `begun_at` went well."""
+    if state is None or state.closed(now) or (state.limit is None and state.faults == 0):
+        return None
+    calm = replace(state, faults=0) if state.faults else None
+    current = effective(state, configured, now)
+    if state.limit is None or current is None or not _evidence(state, begun_at, now):
+        return calm
+    full = configured or CEILING
+    if current * 2 >= full:
+        return replace(
+            state,
+            limit=None,
+            faults=0,
+            opens=0,
+            ramp_since=None,
+            closed_until=None,
+            reason=None,
+            closed_by=None,
+            since=None,
+            due_at=None,
+            changed_at=now,
+        )
+    return replace(state, limit=current * 2, faults=0, ramp_since=since(state), changed_at=now)
+
+
+def _evidence(state: RouteState, begun_at: int, now: int) -> bool:
+    changed = state.changed_at or 0
+    opened = state.closed_until or 0
+    return begun_at >= max(changed, opened) and now - max(changed, opened) >= STEP
+
+
+def failed(
+    state: RouteState | None,
+    route_key: str,
+    configured: int | None,
+    begun_at: int,
+    now: int,
+    draw: float,
+) -> RouteState | None:
+    """The provider was at fault."""
+    state = state or RouteState(route_key=route_key)
+    if state.closed(now):
+        return None
+    in_a_row = state.faults + 1 if now - (state.fault_at or 0) <= FAULT_WINDOW else 1
+    fresh = begun_at >= max(state.changed_at or 0, state.closed_until or 0)
+    probing = state.limit is not None and state.limit <= PROBE and fresh
+    if probing or in_a_row >= OPEN_AFTER:
+        return _open(state, now, draw)
+    counted = replace(state, faults=in_a_row, fault_at=now)
+    return _halved(counted, configured, now) if fresh else counted
+
+
+def _open(state: RouteState, now: int, draw: float) -> RouteState:
+    """Closed for a while that doubles each time; the draw spreads the probes of several routes."""
+    length = min(LONGEST_OPEN, FIRST_OPEN << min(state.opens, 10))
+    until = now + int(length * (0.75 + draw / 4))
+    return replace(
+        state,
+        limit=0,
+        closed_until=until,
+        reason=CIRCUIT,
+        closed_by="circuit",
+        since=now,
+        ramp_since=until,
+        faults=0,
+        fault_at=now,
+        opens=state.opens + 1,
+        changed_at=now,
+        due_at=until,
+    )
+
+
+def _halved(state: RouteState, configured: int | None, now: int) -> RouteState:
+    current = effective(state, configured, now) or CEILING
+    return replace(state, limit=max(PROBE, current // 2), changed_at=now)
+
+
+def slowed(
+    state: RouteState | None,
+    route_key: str,
+    configured: int | None,
+    begun_at: int,
+    now: int,
+) -> RouteState | None:
+    """The provider answered, but late: fewer calls at once, never none."""
+    state = state or RouteState(route_key=route_key)
+    if state.closed(now) or begun_at < max(state.changed_at or 0, state.closed_until or 0):
+        return None
+    lower = _halved(state, configured, now)
+    return lower if lower.limit != effective(state, configured, now) else None
+
+
+def closed(  # noqa: PLR0913 - a closure says all of this
+    state: RouteState | None,
+    route_key: str,
+    configured: int | None,
+    *,
+    until: int,
+    reason: str,
+    by: str,
+    now: int,
+    gently: bool,
+) -> RouteState | None:
+    """Closed until T because R; a later release time stands. `gently`: reopens with half its calls, else with one."""
+    state = state or RouteState(route_key=route_key)
+    if state.closed_until is not None and state.closed_until >= until and state.closed(now):
+        return None
+    known = state.closed(now) and state.reason == reason
+    current = max(PROBE, state.limit) if state.limit is not None else (configured or CEILING)
+    number = current if state.closed(now) else max(PROBE, current // 2)
+    return replace(
+        state,
+        limit=number if gently and state.limit != 0 else 0,
+        closed_until=until,
+        reason=reason,
+        closed_by=by,
+        since=state.since if known and state.since else now,
+        ramp_since=until,
+        changed_at=now,
+        due_at=until,
+    )
+
+
+def opened(state: RouteState, now: int) -> RouteState:
+    """Open again, from now on, at the start of its ramp."""
+    return replace(
+        state,
+        limit=max(PROBE, state.limit or PROBE),
+        closed_until=None,
+        reason=None,
+        closed_by=None,
+        since=None,
+        ramp_since=now if state.closed(now) else state.ramp_since,
+        changed_at=now,
+        due_at=None,
+    )

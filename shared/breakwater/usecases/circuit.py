@@ -1,0 +1,168 @@
+"""Who closes and opens a route, and what do calls teach about it?
+
+One item per route, written under its revision, only when something changes. Whatever gives a route room (it opens, its
+ramp rises) wakes its waiters at once; a route that waits to open has a `due_at` like everything unfinished, and its own
+nudge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from breakwater.domain import ramp
+from breakwater.domain.errors import Unavailable
+from breakwater.domain.limits import route_scope
+from breakwater.domain.obligations import Nudge, Queue
+from breakwater.domain.records import RouteState
+from breakwater.domain.results import Completed, Outcome, Refused
+from breakwater.domain.routes import Route, RouteView
+from breakwater.domain.timing import MAX_QUEUE_DELAY, MINUTE, SECOND
+from breakwater.usecases.deps import Deps
+from breakwater.usecases.releaser import BATCH, release
+
+_TRIES = 5
+_SLOW_PERCENT = 75  # of the route's time-out
+_NEXT_BATCH = SECOND
+Plan = Callable[[RouteState | None], RouteState | None]
+
+
+def watch(deps: Deps, route: Route | None, begun_at: int, outcome: Outcome) -> None:
+    """Let the route's number follow one call's outcome. Bookkeeping: a failure here fails nobody's job."""
+    if route is None:
+        return
+    try:
+        _move(deps, route, lambda state: _learned(deps, route, state, begun_at, outcome))
+    except Unavailable as error:
+        deps.log.note("route_not_watched", route_key=route.route_key, why=type(error).__name__)
+
+
+def _learned(deps: Deps, route: Route, state: RouteState | None, begun_at: int, outcome: Outcome) -> RouteState | None:
+    now, configured = deps.now(), route.limits.concurrency
+    if isinstance(outcome, Refused):
+        if outcome.signal.error_class not in ramp.FAULTS:
+            return None
+        return ramp.failed(state, route.route_key, configured, begun_at, now, deps.draw())
+    slow = isinstance(outcome, Completed) and (now - begun_at) * 100 > route.timeout_ms * _SLOW_PERCENT
+    if slow:
+        return ramp.slowed(state, route.route_key, configured, begun_at, now)
+    return ramp.succeeded(state, configured, begun_at, now)
+
+
+def close(deps: Deps, route: Route, *, until: int, reason: str, by: str, gently: bool = False) -> None:
+    """Closed until T because R, for everybody. A later release time that stands already is kept."""
+    _move(
+        deps,
+        route,
+        lambda state: ramp.closed(
+            state,
+            route.route_key,
+            route.limits.concurrency,
+            until=until,
+            reason=reason,
+            by=by,
+            now=deps.now(),
+            gently=gently,
+        ),
+    )
+
+
+def open_again(deps: Deps, route: Route) -> None:
+    """Open a route before its time; it starts slowly."""
+    _move(deps, route, lambda state: ramp.opened(state, deps.now()) if state is not None else None)
+
+
+def reopen(deps: Deps, route_key: str) -> str:
+    """What a route's own nudge asks for: if its time has come, open it and wake its waiters."""
+    route, state, now = deps.catalogue.route(route_key), deps.store.route(route_key), deps.now()
+    if state is None or state.closed(now):
+        return "nothing"
+    if route is None:
+        deps.store.put_route(state, replace(state, due_at=None))
+        return "route_gone"
+    if state.closed_until is not None:
+        _move(deps, route, lambda read: _opened(read, now))
+        return "opened"
+    return _next_batch(deps, route, state)
+
+
+def _opened(state: RouteState | None, now: int) -> RouteState | None:
+    waits = state is not None and state.closed_until is not None and not state.closed(now)
+    return ramp.opened(state, now) if state is not None and waits else None
+
+
+def _next_batch(deps: Deps, route: Route, state: RouteState) -> str:
+    """Nothing limits this route any more, so its waiters leave batch by batch until none is left."""
+    if _woken(deps, route) >= BATCH:
+        _move(deps, route, lambda read: replace(read, due_at=deps.now() + _NEXT_BATCH) if read else None)
+        return "batch_woken"
+    if state.due_at is not None:
+        deps.store.put_route(state, replace(state, due_at=None))
+    return "drained"
+
+
+def _move(deps: Deps, route: Route, plan: Plan) -> None:
+    """Write what `plan` makes of the state, if anything; others may be faster a few times, and then know better."""
+    for _ in range(_TRIES):
+        before = deps.store.route(route.route_key)
+        after = plan(before)
+        if after is None:
+            return
+        if deps.store.put_route(before, after):
+            _tell(deps, route, before, after)
+            return
+
+
+def _tell(deps: Deps, route: Route, before: RouteState | None, after: RouteState) -> None:
+    """One line (and so one alert) for each closure; a nudge for when it opens; waiters where there is room now."""
+    now = deps.now()
+    known = before is not None and before.closed(now) and before.reason == after.reason
+    if after.closed(now) and not known:
+        deps.log.note("route_closed", route_key=route.route_key, until=after.closed_until, reason=after.reason)
+    if after.due_at is not None and after.due_at - now <= MAX_QUEUE_DELAY:
+        _nudge(deps, route.route_key, after.due_at)
+    if _rose(route, before, after, now):
+        deps.log.note("route_limit", route_key=route.route_key, limit=after.limit)
+        if _woken(deps, route) >= BATCH and after.due_at is None:
+            _move(deps, route, lambda read: replace(read, due_at=now + _NEXT_BATCH) if read else None)
+
+
+def _rose(route: Route, before: RouteState | None, after: RouteState, now: int) -> bool:
+    """Whether more calls fit than before."""
+    if after.closed(now):
+        return False
+    unlimited = 10**6
+    numbers = [ramp.effective(one, route.limits.concurrency, now) for one in (before, after)]
+    old, new = (unlimited if one is None else one for one in numbers)
+    return new > old or (before is not None and before.due_at is not None and after.due_at is None)
+
+
+def _woken(deps: Deps, route: Route) -> int:
+    try:
+        return release(deps, route_scope(route.route_key))
+    except Unavailable:
+        return 0  # the waiters' own recheck
+
+
+def _nudge(deps: Deps, route_key: str, at: int) -> None:
+    try:
+        deps.queues.nudge("route", route_key, [Nudge(Queue.COMPLETION, at)], route_key, deps.now())
+    except Unavailable:
+        deps.log.note("nudge_lost", route_key=route_key, queues=[Queue.COMPLETION.value])
+
+
+def swept(state: RouteState, now: int) -> RouteState:
+    """What the sweep does with a route whose time has come: move it forward, then nudge."""
+    return replace(state, due_at=now + 2 * MINUTE)
+
+
+def views(deps: Deps, route_keys: list[str]) -> dict[str, RouteView]:
+    """What is known now about some routes, for a decision between them."""
+    now = deps.now()
+    found: dict[str, RouteView] = {}
+    for key in route_keys:
+        route, state = deps.catalogue.route(key), deps.store.route(key)
+        if route is not None and state is not None:
+            limit = None if state.closed(now) else ramp.effective(state, route.limits.concurrency, now)
+            found[key] = RouteView(closed_until=state.closed_until, limit=limit)
+    return found

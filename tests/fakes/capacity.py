@@ -1,0 +1,98 @@
+"""Slots, waiters, rates and newest facts in memory; a part of `FakeJobStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from breakwater.domain.slots import Slot
+from breakwater.ports import Waiter
+from breakwater.store.items import RANK_UNIT, from_wire
+
+
+class FakeCapacity:
+    """`ports.CapacityStore`, over the items of the store it is part of."""
+
+    items: dict[tuple[str, str], dict[str, Any]]
+    _hook: Callable[[str, str], None]
+
+    def __init__(self) -> None:
+        self.taken: dict[tuple[str, int], Slot] = {}
+        self.rates: dict[str, int] = {}
+        self.newest: dict[str, tuple[int, dict[str, Any]]] = {}
+
+    def slots(self, scope: str) -> list[Slot]:
+        self._hook("slots", "before")
+        return [slot for (name, _), slot in sorted(self.taken.items()) if name == scope]
+
+    def take_slot(self, slot: Slot, instead_of: Slot | None = None) -> bool:
+        self._hook("take_slot", "before")
+        standing = self.taken.get((slot.scope, slot.n))
+        if standing != instead_of:
+            return standing == slot
+        self.taken[slot.scope, slot.n] = slot
+        self._hook("take_slot", "after")
+        return True
+
+    def keep_slot(self, slot: Slot, verify_at: int) -> bool:
+        self._hook("keep_slot", "before")
+        if self.taken.get((slot.scope, slot.n)) != slot:
+            return False
+        self.taken[slot.scope, slot.n] = replace(slot, verify_at=verify_at)
+        return True
+
+    def free_slot(self, scope: str, n: int, job_id: str, epoch: int) -> bool:
+        self._hook("free_slot", "before")
+        standing = self.taken.get((scope, n))
+        if standing is None or (standing.job_id, standing.epoch) != (job_id, epoch):
+            return False
+        del self.taken[scope, n]
+        self._hook("free_slot", "after")
+        return True
+
+    def waiters(self, scope: str, limit: int) -> list[Waiter]:
+        self._hook("waiters", "before")
+        found = []
+        for (pk, sk), item in self.items.items():
+            plain = from_wire(item)
+            if sk == "META" and plain.get("ready_scope") == scope:
+                found.append((plain["ready_rank"], pk.split("#", 1)[1]))
+        return [Waiter(job_id, rank // RANK_UNIT) for rank, job_id in sorted(found)[:limit]]
+
+    def spend_rate(self, key: str, now: int, cost: int, burst: int) -> int | None:
+        self._hook("spend_rate", "before")
+        standing = self.rates.get(key, -1)
+        if standing < now:
+            self.rates[key] = now + cost
+            return None
+        if standing + cost <= now + burst:
+            self.rates[key] = standing + cost
+            return None
+        return max(now, standing + cost - burst) if cost <= burst else standing
+
+    def adjust_rate(self, key: str, by: int) -> None:
+        self._hook("adjust_rate", "before")
+        if key in self.rates:
+            self.rates[key] += by
+
+    def hold_rate(self, key: str, until: int) -> bool:
+        self._hook("hold_rate", "before")
+        if self.rates.get(key, -1) >= until:
+            return False
+        self.rates[key] = until
+        return True
+
+    def put_latest(self, key: str, at: int, data: Mapping[str, Any]) -> bool:
+        self._hook("put_latest", "before")
+        if key in self.newest and self.newest[key][0] >= at:
+            return False
+        self.newest[key] = (at, dict(data))
+        return True
+
+    def latest(self, key: str) -> Mapping[str, Any] | None:
+        self._hook("latest", "before")
+        if key not in self.newest:
+            return None
+        at, data = self.newest[key]
+        return {**data, "at": at}
