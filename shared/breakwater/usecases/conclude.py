@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from http import HTTPStatus
 
 from breakwater.domain import events as ev
 from breakwater.domain.decide import Decision, acceptable, decide
@@ -60,7 +61,8 @@ def mine(job: Job, execution: Execution) -> bool:
 
 def own_failure(refused: Refused) -> bool:
     """Whether the provider's job failed, or only our question about it did: a job's own failure comes inside a 200."""
-    return refused.signal.http_status is not None and refused.signal.http_status < 300
+    status = refused.signal.http_status
+    return status is not None and status < HTTPStatus.MULTIPLE_CHOICES
 
 
 def _completed(
@@ -248,7 +250,7 @@ def _follow(  # noqa: PLR0913 - one value more than seven would only be another 
     in_run: bool = False,
     asking: bool = False,
 ) -> Step | None:
-    """Decide, archive the execution if it is over, move the job, close the route for everybody if the decision says so."""
+    """Decide, archive the execution if it is over, move the job, close the route for everybody if that is said."""
     decided: list[Decision] = []
 
     def plan(standing: Job) -> Step | None:

@@ -40,7 +40,8 @@ def deliver(deps: Deps, delivery_id: str) -> str:
 
 def _ask(deps: Deps, delivery: Delivery) -> Found | None:
     """The provider's own word on its job; None when nobody could be asked now."""
-    assert deps.providers is not None and delivery.provider_job_id is not None  # noqa: S101 - checked by the caller
+    assert deps.providers is not None  # noqa: S101 - the completion function is wired with providers
+    assert delivery.provider_job_id is not None  # noqa: S101 - checked by the caller
     unsure = False
     last: Found | None = None
     for route in _candidates(deps, delivery.endpoint):

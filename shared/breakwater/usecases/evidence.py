@@ -117,8 +117,13 @@ def put_refusal(deps: Deps, job: Job, execution: Execution, refused: Refused, ro
     return _put_refused(deps, job, late_key(execution.id, "refused"), execution, refused, route)
 
 
-def _put_refused(  # noqa: PLR0913 - a key more than the public function
-    deps: Deps, job: Job, sk: str, execution: Execution, refused: Refused, route: Route | None,
+def _put_refused(
+    deps: Deps,
+    job: Job,
+    sk: str,
+    execution: Execution,
+    refused: Refused,
+    route: Route | None,
 ) -> Child:
     signal = refused.signal
     done = replace(

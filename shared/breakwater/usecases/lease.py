@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import Self
 
 from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.timing import LEASE, LEASE_MARGIN
@@ -45,7 +46,7 @@ class LeaseKeeper:
         self._thread: threading.Thread | None = None
         self.lost = False
 
-    def __enter__(self) -> LeaseKeeper:
+    def __enter__(self) -> Self:
         if self._remaining() > LEASE - LEASE_MARGIN:
             self._thread = threading.Thread(target=self._keep, name=f"lease {self._job_id}", daemon=True)
             self._thread.start()
