@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import logging
+
 import httpx
 import pytest
 
@@ -16,6 +18,7 @@ from tools.localcloud.seed import put_api_key
 from tools.simulator.client import SimulatorClient
 
 STAGE = "local"
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class Stack:
