@@ -99,6 +99,7 @@ def archive(deps: Deps, job: Job) -> None:
         "last_error_type": job.last_error_type or "",
         "result_ref": job.result_ref or "",
         "cost_micros": job.cost_micros,
+        "replay_id": job.replay_id or "",
     }
     child = Child(sk=generation_key(job.created_at, job.generation), data=data)
     deps.store.put_child(job.job_id, child, job.ttl)

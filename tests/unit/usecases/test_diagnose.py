@@ -20,10 +20,12 @@ class Crash(BaseException):
 
 
 def queued(world):
+    """Queued."""
     return world.submit().job.job_id
 
 
 def nudge_lost(world):
+    """Nudge lost."""
     world.queues.lossy = True
     job_id = queued(world)
     world.clock.advance(10 * MINUTE)
@@ -31,6 +33,7 @@ def nudge_lost(world):
 
 
 def released_later(world):
+    """Released later."""
     job_id = queued(world)
     world.provider.script = [refusal(ErrorClass.PACING, 429, retry_after_ms=300_000)]
     world.pump()
@@ -38,6 +41,7 @@ def released_later(world):
 
 
 def backs_off(world):
+    """Backs off."""
     job_id = queued(world)
     world.provider.script = [refusal(ErrorClass.SERVER_FAULT, 500)]
     world.pump()
@@ -45,18 +49,21 @@ def backs_off(world):
 
 
 def being_worked_on(world):
+    """Being worked on."""
     job_id = queued(world)
     _die_in_call(world, job_id)
     return job_id
 
 
 def worker_gone(world):
+    """Worker gone."""
     job_id = being_worked_on(world)
     world.clock.advance(10 * MINUTE)
     return job_id
 
 
 def crashing(world):
+    """Crashing."""
     job_id = queued(world)
     world.queues.sent = {queue: [] for queue in world.queues.sent}
     for queue in world.queues.dlq:
@@ -67,6 +74,7 @@ def crashing(world):
 
 
 def route_closed(world):
+    """Route closed."""
     _close(world, "plain", world.clock.now() + 30 * MINUTE)
     job_id = queued(world)
     world.pump()
@@ -74,12 +82,14 @@ def route_closed(world):
 
 
 def route_closed_not_seen_yet(world):
+    """Route closed not seen yet."""
     job_id = queued(world)
     _close(world, "plain", world.clock.now() + 30 * MINUTE)
     return job_id
 
 
 def paused(world):
+    """Paused."""
     world.control.thrown = {"pause": {"workflows": ["sync"]}}
     job_id = queued(world)
     world.pump()
@@ -87,6 +97,7 @@ def paused(world):
 
 
 def provider_runs_it(world):
+    """Provider runs it."""
     job_id = world.submit("summary").job.job_id
     world.pump()
     world.clock.advance(MINUTE)
@@ -94,6 +105,7 @@ def provider_runs_it(world):
 
 
 def webhook_unprocessed(world):
+    """Webhook unprocessed."""
     job_id = provider_runs_it(world)
     world.queues.lossy = True
     world.webhook("resp_1")
@@ -102,12 +114,14 @@ def webhook_unprocessed(world):
 
 
 def no_webhook_and_no_poll(world):
+    """No webhook and no poll."""
     job_id = provider_runs_it(world)
     world.clock.advance(30 * MINUTE)
     return job_id
 
 
 def polled_provider_silent(world):
+    """Polled provider silent."""
     job_id = world.submit("polled").job.job_id
     world.pump()
     world.clock.advance(30 * MINUTE)
@@ -115,6 +129,7 @@ def polled_provider_silent(world):
 
 
 def effects_owed(world):
+    """Effects owed."""
     job_id = queued(world)
     world.worker(job_id)
     world.clock.advance(20 * MINUTE)
@@ -122,24 +137,28 @@ def effects_owed(world):
 
 
 def effects_on_their_way(world):
+    """Effects on their way."""
     job_id = queued(world)
     world.worker(job_id)
     return job_id
 
 
 def input_gone(world):
+    """Input gone."""
     job_id = queued(world)
     del world.store.items[f"JOB#{job_id}", world.job(job_id).input_ref]
     return job_id
 
 
 def needs_approval(world):
+    """Needs approval."""
     job_id = world.submit("guarded").job.job_id
     world.pump()
     return job_id
 
 
 def spend_gone(world):
+    """Spend gone."""
     job_id = queued(world)
     world.provider.script = [refusal(ErrorClass.SPEND, 429)]
     world.pump()
@@ -147,6 +166,7 @@ def spend_gone(world):
 
 
 def wrong_request(world):
+    """Wrong request."""
     job_id = queued(world)
     world.provider.script = [refusal(ErrorClass.CALLER_FAULT, 400)]
     world.settle()
@@ -154,6 +174,7 @@ def wrong_request(world):
 
 
 def attempts_gone(world):
+    """Attempts gone."""
     job_id = queued(world)
     world.provider.script = [refusal(ErrorClass.SERVER_FAULT, 500)] * 3
     world.settle()
@@ -161,6 +182,7 @@ def attempts_gone(world):
 
 
 def grew_old_behind_a_closed_route(world):
+    """Grew old behind a closed route."""
     _close(world, "plain", world.clock.now() + 60 * MINUTE)
     job_id = queued(world)
     world.settle()
@@ -168,6 +190,7 @@ def grew_old_behind_a_closed_route(world):
 
 
 def cancelled(world):
+    """Cancelled."""
     job_id = queued(world)
     world.cancel(job_id)
     world.settle()
@@ -175,6 +198,7 @@ def cancelled(world):
 
 
 def done(world):
+    """Done."""
     job_id = queued(world)
     world.settle()
     return job_id
