@@ -355,9 +355,31 @@ def test_a_job_can_be_running_failed_or_unknown():
     missing = Wire("openai", "responses", answer={"error": {"message": "m"}}, status=404).adapter.fetch("resp_1")
 
     assert running.outcome == Running(provider_job_id="resp_1")
+    assert (running.ended, refused.ended, missing.ended) == (False, True, False)
     assert (refused.outcome.signal.rule, refused.outcome.provider_job_id) == ("openai.server_error", "resp_1")
     assert missing.outcome.signal.error_class is ErrorClass.NOT_FOUND
     assert (missing.job_id, missing.execution_id) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "ended"),
+    [
+        (RESPONSE, 200, True),
+        ({**RESPONSE, "output": []}, 200, True),
+        ({**RESPONSE, "status": "cancelled"}, 200, True),
+        ({**RESPONSE, "status": "incomplete"}, 200, True),
+        ({**RESPONSE, "status": "queued"}, 200, False),
+        ("<html>", 200, False),
+        ("", 200, False),
+        ('{"status": "compl', 200, False),
+        ({"error": {"code": 502}}, 200, False),
+        ({**RESPONSE, "status": "failed"}, 500, False),
+        ({}, 429, False),
+    ],
+)
+def test_a_poll_tells_a_job_that_ended_from_a_question_that_failed(body, status, ended):
+    """Only the response itself can say that it is over."""
+    assert Wire("openai", "responses", answer=body, status=status).adapter.fetch("resp_1").ended is ended
 
 
 def test_a_job_that_was_asked_for_json_is_read_as_json():

@@ -88,9 +88,9 @@ def running(reply: Reply) -> bool:
 
 
 def _status(facts: Facts, row: Row) -> int | None:
-    if facts.transport is None and facts.status is not None and facts.status < _FIRST_ERROR:
-        return row.implies or facts.status
-    return facts.status
+    """An error in place of an answer counts as the status it would have had; a job that failed was read with a 200."""
+    in_place_of_an_answer = facts.ending.end is End.ERROR and facts.status is not None and facts.status < _FIRST_ERROR
+    return row.implies or facts.status if in_place_of_an_answer else facts.status
 
 
 def _ending_type(facts: Facts) -> str | None:

@@ -107,9 +107,13 @@ Outcome = Completed | Accepted | Running | Refused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A provider job read by its id: its outcome, and which of our executions it says it belongs to."""
+    """A provider job read by its id: its outcome, and which of our executions it says it belongs to.
+
+    `ended`: the job itself is over, well or badly. False while it runs, and when only our question failed.
+    """
 
     outcome: Outcome
+    ended: bool = False
     job_id: str | None = None
     execution_id: str | None = None
     rate_headers: Mapping[str, str] = field(default_factory=dict)

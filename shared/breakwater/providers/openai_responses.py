@@ -71,6 +71,7 @@ class OpenAIResponses(Adapter):
         metadata = inside(reply.body, "metadata")
         return Found(
             outcome=self._fetched(reply, provider_job_id),
+            ended=facts_of(reply).ending.end not in _MAY_RUN,
             job_id=word(inside(metadata, _JOB)),
             execution_id=word(inside(metadata, _EXECUTION)),
             rate_headers={k: v for k, v in reply.headers.items() if any(part in k for part in _RATE_HEADERS)},

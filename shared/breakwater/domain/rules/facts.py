@@ -15,7 +15,7 @@ from typing import Any
 
 from breakwater.domain.rules.bodies import error_objects
 from breakwater.domain.rules.endings import End, Ending, ending_of
-from breakwater.domain.rules.streams import is_stream, read_stream
+from breakwater.domain.rules.streams import event_ending, is_stream, read_stream
 from breakwater.domain.signals import Reply, TransportFailure
 
 
@@ -70,7 +70,7 @@ FLAGGED_INPUT = "flagged input"
 def facts_of(reply: Reply) -> Facts:
     """The normal form of a reply. Never fails, whatever the body holds."""
     shape = _shape(reply.body)
-    ending, body = read_stream(reply.body) if shape is Shape.STREAM else (ending_of(reply.body), reply.body)
+    ending, body = _read(reply, shape)
     in_stream = reply.in_stream or shape is Shape.STREAM
     errors = error_objects(body)
     status = _effective_status(reply.status, errors, in_stream=in_stream)
@@ -108,6 +108,15 @@ def _shape(body: Any) -> Shape:
     if is_stream(body):
         return Shape.STREAM
     return Shape.TEXT if body.strip() else Shape.EMPTY
+
+
+def _read(reply: Reply, shape: Shape) -> tuple[Ending, Any]:
+    """How the body ended, and the object that says so: the body itself, or an event of the stream it is."""
+    if shape is Shape.STREAM:
+        return read_stream(reply.body)
+    if reply.in_stream:
+        return event_ending(reply.body) or Ending(End.NONE), reply.body
+    return ending_of(reply.body), reply.body
 
 
 def _ending(ending: Ending, reply: Reply, *, in_stream: bool, answered: bool) -> Ending:
