@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import sys
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from breakwater.domain.endpoints import load_endpoints
 from breakwater.domain.errors import InvalidPolicy
 from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route
+from breakwater.domain.schedules import load_schedules
 from breakwater.domain.strategy import Model
 
 ROUTES, SCHEDULES, ENDPOINTS = "routes.yaml", "schedules.yaml", "endpoints.yaml"
@@ -100,11 +101,10 @@ def _read(folder: Path, problems: list[str]) -> tuple[Catalogue, dict[str, str]]
             catalogue.routes[route.route_key] = route
     catalogue.schedules = _listed(folder / SCHEDULES, problems)
     catalogue.endpoints = _listed(folder / ENDPOINTS, problems)
-    try:
-        load_endpoints(catalogue.endpoints)
-    except InvalidPolicy as error:
-        problems.extend(f"{ENDPOINTS}: {line}" for line in str(error).splitlines())
-    return catalogue, _policies(folder, catalogue, problems)
+    files = _policies(folder, catalogue, problems)
+    problems.extend(_of_list(ENDPOINTS, lambda: load_endpoints(catalogue.endpoints)))
+    problems.extend(_of_list(SCHEDULES, lambda: load_schedules(catalogue.schedules, catalogue.workflows())))
+    return catalogue, files
 
 
 def _entries(table: dict[str, Any], problems: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -128,6 +128,14 @@ def _listed(path: Path, problems: list[str]) -> list[Any]:
         return entries
     problems.append(f"{path.name}: {path.stem}: must be a list")
     return []
+
+
+def _of_list(name: str, loading: Callable[[], object]) -> Iterator[str]:
+    """What is wrong with a file of entries, in its own words."""
+    try:
+        loading()
+    except InvalidPolicy as error:
+        yield from (f"{name}: {line}" for line in str(error).splitlines())
 
 
 def _policies(folder: Path, catalogue: Catalogue, problems: list[str]) -> dict[str, str]:

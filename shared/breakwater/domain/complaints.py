@@ -67,13 +67,12 @@ def _unknown_key(kind: type[BaseModel], loc: tuple[int | str, ...]) -> str:
 def _model_at(kind: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseModel]:
     for part in loc:
         if isinstance(part, str):
-            kind = next(_models(kind.model_fields[part].annotation))
+            kind = _models(kind.model_fields[part].annotation)[0]
     return kind
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models an annotation speaks of, through unions and tuples."""
     if get_origin(annotation) in (Union, UnionType, tuple):
-        for inner in get_args(annotation):
-            yield from _models(inner)
-    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
+        return [model for inner in get_args(annotation) for model in _models(inner)]
+    return [annotation] if isinstance(annotation, type) and issubclass(annotation, BaseModel) else []
