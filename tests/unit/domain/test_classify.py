@@ -297,6 +297,13 @@ def test_finish_words_become_ours(word, ours):
     assert finish_reason(word) == ours
 
 
+def test_an_empty_place_for_an_answer_does_not_hide_the_error():
+    """Some gateways write their answer's field into every error."""
+    body = {"code": "insufficient_quota", "message": "m", "data": None, "output": ""}
+
+    assert classify("gateway", Reply(status=429, body=body)).error_class is ErrorClass.SPEND
+
+
 def test_content_of_an_answer_is_no_error():
     """A model that talks about errors has not failed, and can't make us believe it."""
     content = '{"error": {"code": "insufficient_quota"}}'

@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_ANSWER_KEYS = frozenset({"choices", "output", "candidates", "content", "data", "promptFeedback"})
+_ANSWER_KEYS = ("choices", "output", "candidates", "content", "data", "promptFeedback")
 """Keys of an answer: what stands beside them is no description of an error."""
 
+_NOTHING = (None, "")
 _PLACES = ("error", "response", "choices")
 _DETAILS = (
     *("errors", "detail", "details", "metadata", "availability", "provider_specific_fields", "violations"),
@@ -42,7 +43,7 @@ def error_objects(body: Any) -> tuple[Object, ...]:
 
 def is_answer(body: Any) -> bool:
     """Whether this is an answer's own object, whose fields are content and not an error."""
-    return isinstance(body, Mapping) and not _ANSWER_KEYS.isdisjoint(body)
+    return isinstance(body, Mapping) and any(body.get(key) not in _NOTHING for key in _ANSWER_KEYS)
 
 
 def parse_json(text: str) -> Any:
