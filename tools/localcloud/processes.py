@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tools.localcloud.errors import LocalCloudError
 
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 20.0  # a loaded machine needs some to write down the state
 # What this process started, so that it can be reaped; a program may well outlive the object that started it.
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
 
