@@ -62,6 +62,10 @@ def fallback(name: str = "second", **more: Any) -> dict[str, Any]:
     }
 
 
+WITH_FALLBACK: dict[str, Any] = {"fallbacks": [fallback()], "cost_cap_micros": 1_000_000}
+"""What a policy says that has one approved fallback it can afford."""
+
+
 def make_policy(*, lanes: Any = None, strategy: Any = None, **more: Any) -> Policy:
     """A workflow in both lanes that fails closed on visible output only."""
     own = {"lanes": LANES if lanes is None else lanes, "fail_closed_when": ["partial_output_committed"]}
