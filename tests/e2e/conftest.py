@@ -96,7 +96,9 @@ class Stack:
 def stack(deployed_stack: LocalCloud) -> Iterator[Stack]:
     """The deployed stack, warmed by one job so that later tests measure work and not start-up."""
     stack = Stack(deployed_stack, f"owner-{uuid.uuid4().hex[:8]}")
-    stack.done(stack.submit(text="warm up").json()["job_id"], 120)
+    answer = stack.submit(text="warm up")
+    assert answer.status_code == 202, answer.text  # noqa: PLR2004
+    stack.done(answer.json()["job_id"], 120)
     yield stack
     stack.api.close()
     stack.simulator.close()

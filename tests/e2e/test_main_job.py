@@ -7,6 +7,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
 from tests.e2e.conftest import STAGE, Stack
@@ -146,7 +147,7 @@ def test_a_job_whose_webhook_never_comes_finishes_through_the_poll(stack):
             ),
         )
         stack.simulator.wait_for(
-            lambda: stack.simulator.response(response["id"])["object"]["status"] == "completed", 20
+            lambda: stack.simulator.response(response["id"])["response"]["status"] == "completed", 20
         )
 
         stack.let_time_pass(job_id, "poll_at")
@@ -166,8 +167,6 @@ def test_a_large_result_comes_back_whole(stack):
     assert len(small["result"]["text"]) >= 420_000
     assert large["result_bytes"] > 4 * 1024 * 1024
     assert "result" not in large
-    import httpx
-
     fetched = httpx.get(large["result_url"], timeout=30, trust_env=False)
     assert len(json.loads(fetched.content)["text"]) >= 5_000_000
 
@@ -198,7 +197,7 @@ def test_a_queued_job_can_be_cancelled_and_cancel_repeats(stack):
     assert second.status_code == 200
     assert second.json()["status"] == "cancelled"
     assert (
-        stack.simulator.response(job["provider_job_id"] or _provider_job(stack, job_id))["object"]["status"]
+        stack.simulator.response(job["provider_job_id"] or _provider_job(stack, job_id))["response"]["status"]
         == "cancelled"
     )
     done = stack.done(stack.submit().json()["job_id"])
@@ -214,7 +213,7 @@ def _provider_job(stack, job_id):
 
 def test_a_failing_provider_ends_in_a_dead_letter_that_tells_nothing_private(stack):
     """A caller's fault is not repeated; its reference carries no prompt."""
-    job_id = stack.submit(text="[[sim:fail]] the secret of the house").json()["job_id"]
+    job_id = stack.submit(text="[[sim:fault=openai_400_invalid]] the secret of the house").json()["job_id"]
 
     job = stack.done(job_id)
 
