@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tools.cli import policy
+from tools.cli import policy, schedules
 
 app = typer.Typer(
     name="breakwater",
@@ -14,6 +14,7 @@ app = typer.Typer(
     help="Look into Breakwater: its policies, decisions and jobs.",
 )
 app.add_typer(policy.app, name="policy")
+app.add_typer(schedules.app, name="schedules")
 app.command("decide")(policy.decide_reply)
 
 
