@@ -62,6 +62,10 @@ class OperatorStore(Protocol):
         """Mark the record and its listing. False: it was revoked before."""
         ...
 
+    def owner_now(self, owner_key: str) -> Mapping[str, Any]:
+        """An owner's settings, past every cache, with the `rev` that `put_owner` needs."""
+        ...
+
     def put_owner(self, owner_key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         """An owner's settings. Condition: as read."""
         ...
@@ -72,12 +76,4 @@ class AuditLines(Protocol):
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Append; raises `StoreUnavailable` when the service does not take it."""
-        ...
-
-
-class SecretKeeper(Protocol):
-    """Secrets that are rotated: a new one signs, the previous ones still count."""
-
-    def rotate(self, secret: str, name: str, value: str, keep: int) -> int:
-        """Put `value` first in the list under `name`; how many are kept now."""
         ...

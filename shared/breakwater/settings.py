@@ -75,6 +75,13 @@ class DrainSettings:
     dead_letters_queue_url: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSettings:
+    """Where operators' actions are told a second time."""
+
+    audit_log_group: str
+
+
 Kind = TypeVar("Kind")
 
 

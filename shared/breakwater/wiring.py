@@ -28,17 +28,22 @@ from breakwater.settings import (
     DrainSettings,
     EffectSettings,
     IntakeSettings,
+    OperatorSettings,
     PayloadSettings,
     ProviderSettings,
     StoreSettings,
     load,
 )
+from breakwater.store.audit import AuditLogGroup
 from breakwater.store.control import ControlTable
+from breakwater.store.operator import OperatorTable
 from breakwater.store.payloads import S3Payloads
 from breakwater.store.queues import SqsQueues
 from breakwater.store.secrets import SecretStore
 from breakwater.store.table import DynamoJobStore
 from breakwater.telemetry import JsonLog
+from breakwater.usecases.admit import Principal
+from breakwater.usecases.audit import Desk
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.intake import IntakeDeps
 from breakwater.usecases.lease import RENEW_TIMEOUT
@@ -164,6 +169,19 @@ def for_sweep() -> Deps:
     urls = queue_urls(load(StoreSettings, os.environ))
     queues = SqsQueues(client("sqs"), urls, drain.dead_letters_queue_url, dlqs)
     return _deps(queues, NoPayloads())
+
+
+@cache
+def for_operator() -> Desk:
+    """The operators' API: it reads no body and calls no provider; each request puts its caller in."""
+    group = load(OperatorSettings, os.environ).audit_log_group
+    return Desk(
+        deps=_deps(_queues(), NoPayloads()),
+        table=OperatorTable(client("dynamodb"), load(ControlSettings, os.environ).control_table),
+        lines=AuditLogGroup(client("logs"), group, new_id()),
+        new_id=new_id,
+        who=Principal(owner_key="", key_id="", scopes=frozenset()),
+    )
 
 
 @cache

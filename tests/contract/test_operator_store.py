@@ -235,3 +235,5 @@ def test_owner_settings_move_under_their_revision(table):
     assert table.put_owner(owner, {}, {"budget_micros": 5})
     assert not table.put_owner(owner, {}, {"budget_micros": 6})
     assert table.put_owner(owner, {"rev": 1}, {"budget_micros": 7})
+    assert table.owner_now(owner) == {"budget_micros": 7, "rev": 2}
+    assert table.owner_now("owner-unknown") == {}

@@ -105,6 +105,9 @@ class FakeOperatorTable:
         self.keys[key.key_hash] = replace(standing, revoked_at=at)
         return True
 
+    def owner_now(self, owner_key: str) -> Mapping[str, Any]:
+        return self.owners.get(owner_key, {})
+
     def put_owner(self, owner_key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         rev = self.owners.get(owner_key, {}).get("rev", 0)
         if rev != before.get("rev", 0):
@@ -124,15 +127,3 @@ class FakeAuditLines:
         if self.broken:
             raise StoreUnavailable
         self.written += [one.data() for one in entries]
-
-
-@dataclass
-class FakeSecretKeeper:
-    """`operator_ports.SecretKeeper`."""
-
-    kept: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-
-    def rotate(self, secret: str, name: str, value: str, keep: int) -> int:
-        values = [value, *self.kept.get((secret, name), [])][:keep]
-        self.kept[secret, name] = values
-        return len(values)

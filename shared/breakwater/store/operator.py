@@ -116,6 +116,16 @@ class OperatorTable:
             return False
         return True
 
+    def owner_now(self, owner_key: str) -> Mapping[str, Any]:
+        """An owner's settings as they stand."""
+        with answered():
+            item = self._client.get_item(
+                TableName=self._table,
+                Key=to_wire({"pk": f"OWNER#{owner_key}", "sk": "CONFIG"}),
+                ConsistentRead=True,
+            ).get("Item")
+        return {name: value for name, value in from_wire(item or {}).items() if name not in ("pk", "sk")}
+
     def put_owner(self, owner_key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         """An owner's settings under a revision of their own."""
         rev = int(before.get("rev", 0))

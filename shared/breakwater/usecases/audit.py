@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from breakwater.domain.audit import Entry, Stage
 from breakwater.domain.errors import Rejected, StoreUnavailable
-from breakwater.operator_ports import AuditLines, OperatorStore, SecretKeeper
+from breakwater.operator_ports import AuditLines, OperatorStore
 from breakwater.usecases.admit import Principal
 from breakwater.usecases.deps import Deps
 
@@ -26,7 +26,6 @@ class Desk:
     deps: Deps
     table: OperatorStore
     lines: AuditLines
-    secrets: SecretKeeper
     new_id: Callable[[], str]
     who: Principal
 
