@@ -16,7 +16,7 @@ from breakwater.domain.states import Lane, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseRoute:
-    """Nobody calls this route before `until`. `credential` is set where a person must look: one alert for each."""
+    """Nobody calls this route before `until`; where `credential` is set, no route that uses it (one alert for all)."""
 
     route_key: str
     until: int

@@ -27,7 +27,7 @@ from breakwater.domain.fallback import fall_back
 from breakwater.domain.job import Job
 from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route, RouteView
-from breakwater.domain.signals import ErrorClass, Signal
+from breakwater.domain.signals import ErrorClass, LimitDimension, Signal
 from breakwater.domain.states import Reason, Visibility
 from breakwater.domain.strategy import Backoff
 from breakwater.domain.timing import MINUTE, RESPONSE_RESERVE, SECOND
@@ -47,6 +47,7 @@ _BLOCKED = {
     ErrorClass.SPEND: Reason.QUOTA_OR_SPEND_EXHAUSTED,
     ErrorClass.DATA_BOUNDARY: Reason.DATA_BOUNDARY_MISMATCH,
 }
+_WHOLE_ACCOUNT = frozenset({ErrorClass.SPEND, ErrorClass.CREDENTIAL})
 _KEY_REFUSED = frozenset({ErrorClass.CREDENTIAL, ErrorClass.PERMISSION})
 _MAY_HAVE_RUN = frozenset(
     {
@@ -122,7 +123,7 @@ def _ask_again(case: Case) -> Decision | None:
     if case.signal.error_class is ErrorClass.NOT_FOUND and not _may_still_appear(case):
         return None
     wait = case.hint or delay_ms(_ASKING, case.job.polls + 1, case.draw)
-    close = _key_closure(case) if case.signal.error_class in _KEY_REFUSED else _hint_closure(case)
+    close = _long_closure(case, CREDENTIAL_RECHECK) if case.signal.error_class in _KEY_REFUSED else _hint_closure(case)
     return Decision(event=ev.PollAgain(at=case.now + wait), why="the question failed, not the job", close=close)
 
 
@@ -161,7 +162,7 @@ def _blocked(case: Case) -> Decision | None:
         return None
     close = None
     if reason is Reason.QUOTA_OR_SPEND_EXHAUSTED:
-        close = _closure(case, max(case.hint or 0, QUOTA_RECHECK), credential=case.route.credential)
+        close = _long_closure(case, QUOTA_RECHECK)
     moved = None if case.closed_for(reason) else fall_back(case, reason, Plan(close=close))
     if moved is not None and isinstance(moved.event, ev.FellBack):
         return moved
@@ -172,7 +173,7 @@ def _blocked(case: Case) -> Decision | None:
 def _key_refused(case: Case) -> Decision | None:
     if case.signal.error_class not in _KEY_REFUSED:
         return None
-    close = _key_closure(case)
+    close = _long_closure(case, CREDENTIAL_RECHECK)
     return retry(case, Plan(floor=close.until - case.now, reason=Reason.ROUTE_CLOSED, close=close))
 
 
@@ -218,8 +219,11 @@ def _hint_closure(case: Case) -> CloseRoute | None:
     return _closure(case, case.hint)
 
 
-def _key_closure(case: Case) -> CloseRoute:
-    return _closure(case, max(case.hint or 0, CREDENTIAL_RECHECK), credential=case.route.credential)
+def _long_closure(case: Case, recheck: int) -> CloseRoute:
+    """Money and keys belong to the account, so to every route of the credential; rights and daily limits to a model."""
+    signal = case.signal
+    whole = signal.error_class in _WHOLE_ACCOUNT or signal.limit_dimension is LimitDimension.SPEND
+    return _closure(case, max(case.hint or 0, recheck), credential=case.route.credential if whole else None)
 
 
 def _closure(case: Case, wait: int, *, credential: str | None = None) -> CloseRoute:

@@ -6,7 +6,7 @@ import pytest
 
 from breakwater.domain import events as ev
 from breakwater.domain.decide import CREDENTIAL_RECHECK, QUOTA_RECHECK
-from breakwater.domain.signals import ErrorClass
+from breakwater.domain.signals import ErrorClass, LimitDimension
 from breakwater.domain.states import Lane, Reason
 from tests.support.cases import (
     LANES,
@@ -114,7 +114,23 @@ def test_a_refused_key_closes_the_route_and_the_job_waits(error_class):
 
     assert decision.event.at == decision.close.until == NOW + CREDENTIAL_RECHECK
     assert decision.reason is Reason.ROUTE_CLOSED
-    assert decision.close.credential == "key-first"
+
+
+@pytest.mark.parametrize(
+    ("error_class", "dimension", "credential"),
+    [
+        (ErrorClass.CREDENTIAL, None, "key-first"),
+        (ErrorClass.SPEND, None, "key-first"),
+        (ErrorClass.QUOTA, LimitDimension.SPEND, "key-first"),
+        (ErrorClass.QUOTA, LimitDimension.DAILY_REQUESTS, None),
+        (ErrorClass.PERMISSION, None, None),
+    ],
+)
+def test_money_and_keys_belong_to_the_account_rights_and_daily_limits_to_a_model(error_class, dimension, credential):
+    """What is closed: every route of the credential, or this one."""
+    decision = decided(make_signal(error_class, limit_dimension=dimension))
+
+    assert (decision.close.route_key, decision.close.credential) == ("first", credential)
 
 
 def test_a_refused_key_does_not_keep_people_waiting():
