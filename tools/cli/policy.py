@@ -17,12 +17,12 @@ from breakwater.domain.budget import PEOPLE_WAIT
 from breakwater.domain.classify import classify
 from breakwater.domain.decide import Decision, decide
 from breakwater.domain.errors import BreakwaterError, InvalidPolicy
-from breakwater.domain.explain import WORDS, Row, explain, length, of_lane
+from breakwater.domain.explain import WORDS, Row, example_job, explain, length, of_lane
 from breakwater.domain.job import Job
 from breakwater.domain.policy import Policy
-from breakwater.domain.routes import Catalogue, Route
+from breakwater.domain.routes import Catalogue
 from breakwater.domain.signals import Reply, Signal, TransportFailure
-from breakwater.domain.states import Lane, Status, Visibility
+from breakwater.domain.states import Lane, Visibility
 from breakwater.domain.timing import SECOND
 from breakwater.policy_yaml import load, load_all
 
@@ -106,7 +106,7 @@ def decide_reply(  # noqa: PLR0913, PLR0917 - a command's options are its parame
         raise typer.BadParameter(f"no such route; known are {', '.join(catalogue.route_keys())}", param_hint="--route")
     provider, evidence = _reply(reply, taken.provider)
     now = evidence.received_at or int(dt.datetime.now(dt.UTC).timestamp() * SECOND)
-    job = _job(policy, taken, lane, attempt, now)
+    job = example_job(policy, taken, lane or policy.start_lane(interactive=True), attempt, now)
     seen = Visibility.PARTIAL_OUTPUT if partial else _unseen(job)
     signal = classify(provider, evidence, route_key=taken.route_key, visibility=seen)
     in_run = job.lane is Lane.INTERACTIVE_ADMISSION and not job.stream
@@ -116,30 +116,6 @@ def decide_reply(  # noqa: PLR0913, PLR0917 - a command's options are its parame
 
 def _unseen(job: Job) -> Visibility:
     return Visibility.BEFORE_FIRST_TOKEN if job.lane in PEOPLE_WAIT else Visibility.BACKGROUND_ONLY
-
-
-def _job(policy: Policy, route: Route, lane: Lane | None, attempt: int, now: int) -> Job:
-    """A job of this workflow, admitted a second ago."""
-    lane = lane or policy.start_lane(interactive=True)
-    began, budget = now - SECOND, policy.lane(lane)
-    return Job(
-        job_id="job_example",
-        owner_key="owner",
-        workflow=policy.workflow,
-        idempotency_key="key",
-        fingerprint="",
-        created_at=began,
-        round_started_at=began,
-        status=Status.PROCESSING,
-        lane=lane,
-        attempt=attempt,
-        max_attempts=policy.total_attempts(lane),
-        side_effects=policy.side_effects,
-        route_key=route.route_key,
-        stream=policy.output_contract.streaming,
-        expires_at=began + budget.max_queue_age_ms,
-        deadline_at=began + policy.deadline_ms if lane in PEOPLE_WAIT else None,
-    )
 
 
 def _reply(path: Path, provider: str) -> tuple[str, Reply]:

@@ -102,6 +102,29 @@ def length(ms: int) -> str:
     return f"{ms / SECOND:g} s"
 
 
+def example_job(policy: Policy, route: Route, lane: Lane, attempt: int, now: int) -> Job:
+    """A job of this workflow one second after it was admitted, in the given attempt."""
+    began, budget = now - SECOND, policy.lane(lane)
+    return Job(
+        job_id="job_example",
+        owner_key="owner",
+        workflow=policy.workflow,
+        idempotency_key="key",
+        fingerprint="",
+        created_at=began,
+        round_started_at=began,
+        status=Status.PROCESSING,
+        lane=lane,
+        attempt=attempt,
+        max_attempts=policy.total_attempts(lane),
+        side_effects=policy.side_effects,
+        stream=policy.output_contract.streaming,
+        route_key=route.route_key,
+        expires_at=began + budget.max_queue_age_ms,
+        deadline_at=began + policy.deadline_ms if lane in PEOPLE_WAIT else None,
+    )
+
+
 def _works_in(policy: Policy, lane: Lane) -> bool:
     if lane is Lane.STREAM_RECOVERY:
         return policy.lanes.stream_recovery is not None
@@ -129,7 +152,8 @@ def _row(
     error_class: ErrorClass,
     moment: Moment,
 ) -> Row:
-    job = _job(policy, route, lane, moment)
+    attempt = policy.lane(lane).max_attempts if moment is Moment.LAST else 1
+    job = example_job(policy, route, lane, attempt, _NOW)
     partial = moment is Moment.PARTIAL
     signal = Signal(
         error_class=error_class,
@@ -151,29 +175,6 @@ def _row(
         rests_in=_rests(lucky, policy),
         closes_route=length(lucky.close.until - _NOW) if lucky.close else None,
         why=lucky.why,
-    )
-
-
-def _job(policy: Policy, route: Route, lane: Lane, moment: Moment) -> Job:
-    """A job of this workflow one second after it was admitted, in its first or last attempt."""
-    began, budget = _NOW - SECOND, policy.lane(lane)
-    return Job(
-        job_id="job_example",
-        owner_key="owner",
-        workflow=policy.workflow,
-        idempotency_key="key",
-        fingerprint="",
-        created_at=began,
-        round_started_at=began,
-        status=Status.PROCESSING,
-        lane=lane,
-        attempt=budget.max_attempts if moment is Moment.LAST else 1,
-        max_attempts=policy.total_attempts(lane),
-        side_effects=policy.side_effects,
-        stream=policy.output_contract.streaming,
-        route_key=route.route_key,
-        expires_at=began + budget.max_queue_age_ms,
-        deadline_at=began + policy.deadline_ms if lane in PEOPLE_WAIT else None,
     )
 
 
