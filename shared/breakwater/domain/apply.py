@@ -19,6 +19,7 @@ _AT_REST: Mapping[str, Any] = {
     "provider_job_id": None,
     "poll_at": None,
     "provider_deadline_at": None,
+    "resume_at": None,
     "waiting_scope": None,
     "waiting_rank": None,
     "recheck_at": None,
@@ -206,6 +207,7 @@ def _replayed(job: Job, event: ev.Replayed, now: int) -> Job:
         completed_at=None,
         deadline_at=None,
         partial_output_committed=False,
+        stream_epoch=None,
     )
 
 
@@ -251,6 +253,41 @@ def _rejected(job: Job, event: ev.Rejected, now: int) -> Job:
     return job.with_(**_AT_REST, reason=Reason.REJECTED_BY_OWNER, cancelled_by=event.by, completed_at=now)
 
 
+def _stream_opened(job: Job, event: ev.StreamOpened, _now: int) -> Job:
+    """The lease goes on: the holder reads the stream itself."""
+    return job.with_(
+        execution=job.execution and replace(job.execution, provider_job_id=event.provider_job_id),
+        provider_job_id=event.provider_job_id,
+        provider_deadline_at=event.provider_deadline_at,
+    )
+
+
+def _output_committed(job: Job, event: ev.OutputCommitted, _now: int) -> Job:
+    return job.with_(partial_output_committed=True, stream_epoch=event.epoch)
+
+
+def _handed_over(job: Job, event: ev.StreamHandedOver, _now: int) -> Job:
+    return job.with_(
+        locked_until=None,
+        reason=Reason.AT_PROVIDER,
+        poll_at=event.poll_at,
+        polls=job.polls + 1,
+        resume_at=event.resume_at,
+    )
+
+
+def _resumed(job: Job, event: ev.StreamResumed, _now: int) -> Job:
+    """No attempt is spent: it is the same call, read on."""
+    return job.with_(
+        execution=event.execution,
+        lease_epoch=event.execution.epoch,
+        locked_until=event.locked_until,
+        reason=Reason.LEASED,
+        poll_at=None,
+        resume_at=None,
+    )
+
+
 APPLY: Mapping[type, Callable[[Job, Any, int], Job]] = {
     ev.Leased: _leased,
     ev.Waiting: _waiting,
@@ -261,6 +298,10 @@ APPLY: Mapping[type, Callable[[Job, Any, int], Job]] = {
     ev.Cancelled: _cancelled,
     ev.CancelRequested: _cancel_requested,
     ev.ProviderAccepted: _accepted,
+    ev.StreamOpened: _stream_opened,
+    ev.OutputCommitted: _output_committed,
+    ev.StreamHandedOver: _handed_over,
+    ev.StreamResumed: _resumed,
     ev.PollAgain: _poll_again,
     ev.Succeeded: _succeeded,
     ev.RetryScheduled: _retry,

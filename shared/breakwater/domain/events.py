@@ -92,6 +92,40 @@ class ProviderAccepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOpened:
+    """The provider named the job that the holder streams: whoever comes after can find it."""
+
+    provider_job_id: str
+    provider_deadline_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputCommitted:
+    """The first segment becomes visible, and with it the boundary: nothing may be sent again from here on."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamHandedOver:
+    """The holder stops in mid-stream (its time is over, or it died); the provider goes on, and so may the next.
+
+    `resume_at` None: too many tried already, only polls are left.
+    """
+
+    poll_at: int
+    resume_at: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamResumed:
+    """The next holder goes on with the same attempt, under a new epoch."""
+
+    execution: Execution
+    locked_until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PollAgain:
     """The provider still works, or has to be asked; nobody holds a lease meanwhile."""
 
@@ -206,6 +240,10 @@ Event = (
     | Cancelled
     | CancelRequested
     | ProviderAccepted
+    | StreamOpened
+    | OutputCommitted
+    | StreamHandedOver
+    | StreamResumed
     | PollAgain
     | Succeeded
     | RetryScheduled

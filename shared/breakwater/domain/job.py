@@ -122,6 +122,7 @@ class Job:
     provider_job_id: str | None = None
     poll_at: int | None = None
     provider_deadline_at: int | None = None
+    resume_at: int | None = None  # a worker should go on with the provider's stream
 
     # outcome
     result_ref: str | None = None
@@ -139,6 +140,7 @@ class Job:
     usage_units: int = 0
     possible_duplicate: bool = False
     partial_output_committed: bool = False
+    stream_epoch: int | None = None  # whose log of segments is visible; seals in it name what follows
     cancel_requested_at: int | None = None
     cancelled_by: str | None = None
     approved_by: str | None = None

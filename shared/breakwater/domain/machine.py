@@ -63,6 +63,10 @@ TRANSITIONS: Mapping[str, Mapping[type, Move]] = {
     Status.PROCESSING: {
         ev.ProviderAccepted: Move(Status.PROCESSING),
         ev.PollAgain: Move(Status.PROCESSING),
+        ev.StreamOpened: Move(Status.PROCESSING),
+        ev.OutputCommitted: Move(Status.PROCESSING),
+        ev.StreamHandedOver: Move(Status.PROCESSING),
+        ev.StreamResumed: Move(Status.PROCESSING),
         ev.Succeeded: _DONE,
         ev.RetryScheduled: Move(Status.FAILED),
         ev.FellBack: Move(Status.FAILED),

@@ -86,7 +86,9 @@ def _own(job: Job) -> tuple[Obligation, ...]:
 def _in_process(job: Job) -> tuple[Obligation, ...]:
     if job.locked_until is not None:
         return (Obligation(Due.LEASE, job.locked_until + CLOCK_SKEW, Queue.COMPLETION),)
-    poll = (Obligation(Due.POLL, job.poll_at or job.updated_at, Queue.COMPLETION),)
+    poll: tuple[Obligation, ...] = (Obligation(Due.POLL, job.poll_at or job.updated_at, Queue.COMPLETION),)
+    if job.resume_at is not None:
+        poll = (*poll, Obligation(Due.READY, job.resume_at, lane_queue(job.lane)))
     if job.provider_deadline_at is None:
         return poll
     return (*poll, Obligation(Due.PROVIDER_DEADLINE, job.provider_deadline_at, Queue.COMPLETION))

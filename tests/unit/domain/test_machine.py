@@ -31,6 +31,10 @@ EVENTS: dict[str, ev.Event] = {
         provider_job_id="resp_1", poll_at=LATER + 60_000, provider_deadline_at=LATER + 3_600_000
     ),
     "PollAgain": ev.PollAgain(at=LATER + 10_000),
+    "StreamOpened": ev.StreamOpened(provider_job_id="resp_1", provider_deadline_at=LATER + 3_600_000),
+    "OutputCommitted": ev.OutputCommitted(epoch=1),
+    "StreamHandedOver": ev.StreamHandedOver(poll_at=LATER + 30_000, resume_at=LATER),
+    "StreamResumed": ev.StreamResumed(execution=make_execution(epoch=2), locked_until=LATER + 60_000),
     "Succeeded": ev.Succeeded(
         execution_id=make_execution().id,
         result_ref="RESULT#1",
@@ -81,6 +85,10 @@ ALLOWED: dict[str, dict[str, str]] = {
     "processing": {
         "ProviderAccepted": "processing",
         "PollAgain": "processing",
+        "StreamOpened": "processing",
+        "OutputCommitted": "processing",
+        "StreamHandedOver": "processing",
+        "StreamResumed": "processing",
         "CancelRequested": "processing",
         "Succeeded": "succeeded",
         "RetryScheduled": "failed",
@@ -182,7 +190,7 @@ def test_every_event_leaves_a_job_that_may_hold_a_lease_or_nothing_of_one():
         after = advance(job, EVENTS[name], LATER).job
         if after.status is not Status.PROCESSING:
             assert (after.locked_until, after.execution, after.slots, after.poll_at) == (None, None, (), None)
-            assert after.provider_deadline_at is None
+            assert (after.provider_deadline_at, after.resume_at) == (None, None)
 
 
 @pytest.mark.parametrize("built", ["pending", "failed", "processing", "at_provider", "review"])
@@ -229,7 +237,7 @@ def test_slots_are_owed_back_by_whatever_ends_the_execution():
     key = effect_key(EffectKind.RELEASE, make_execution().id)
     for name in ALLOWED["processing"]:
         after = advance(job, EVENTS[name], LATER).job
-        if name in ("ProviderAccepted", "PollAgain", "CancelRequested"):
+        if ALLOWED["processing"][name] == "processing":
             assert after.slots == job.slots
             assert key not in after.owed
         else:
