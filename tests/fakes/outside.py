@@ -216,7 +216,8 @@ class FakeProvider:
             return Found(outcome=refusal(ErrorClass.NOT_FOUND, 404))
         outcome = known["outcome"] or Running(provider_job_id=provider_job_id)
         self.hook("fetch", "after")
-        return Found(outcome=outcome, job_id=known["job_id"], execution_id=known["execution_id"])
+        ended = known["outcome"] is not None
+        return Found(outcome=outcome, job_id=known["job_id"], execution_id=known["execution_id"], ended=ended)
 
     def cancel(self, provider_job_id: str) -> Signal | None:
         self.hook("cancel", "before")

@@ -11,13 +11,13 @@ from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.job import Execution, Job, Owed
 from breakwater.domain.machine import Step, amend
 from breakwater.domain.records import Child, effect_child_key, execution_of
-from breakwater.domain.results import Completed, Outcome, Refused
+from breakwater.domain.results import Completed, Refused
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import EffectKind
 from breakwater.domain.timing import HOUR, MINUTE
 from breakwater.ports import Provider
 from breakwater.usecases.change import change
-from breakwater.usecases.conclude import conclude, own_failure
+from breakwater.usecases.conclude import conclude
 from breakwater.usecases.deps import Deps
 
 GIVE_UP_TRIES = 24
@@ -71,8 +71,9 @@ def _stop(deps: Deps, job: Job, key: str, owed: Owed) -> str | None:
 
 def _hear(deps: Deps, job: Job, execution: Execution, provider: Provider, provider_job_id: str) -> str | None:
     """How the provider's job ended: what it finished or how it failed is made to count."""
-    outcome: Outcome = provider.fetch(provider_job_id).outcome
-    if isinstance(outcome, Completed) or (isinstance(outcome, Refused) and own_failure(outcome)):
+    found = provider.fetch(provider_job_id)
+    outcome = found.outcome
+    if isinstance(outcome, Completed) or (isinstance(outcome, Refused) and found.ended):
         conclude(deps, job, execution, outcome)
         return None
     if isinstance(outcome, Refused):

@@ -11,7 +11,7 @@ from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.job import Execution, Job
 from breakwater.domain.machine import Step, advance
 from breakwater.domain.records import execution_key, late_key, result_key
-from breakwater.domain.results import Accepted, Completed, Outcome, Refused, Running
+from breakwater.domain.results import Accepted, Completed, Found, Refused, Running
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Reason, Status
 from breakwater.domain.timing import CLOCK_SKEW
@@ -19,7 +19,7 @@ from breakwater.ports import Guard
 from breakwater.usecases import evidence
 from breakwater.usecases.cancel_at_provider import cancel_owed
 from breakwater.usecases.change import change
-from breakwater.usecases.conclude import adopt_refusal, conclude, decision_for, marked, mine, own_failure, settle
+from breakwater.usecases.conclude import adopt_refusal, conclude, decision_for, marked, mine, settle
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained
 
@@ -120,25 +120,26 @@ def _poll(deps: Deps, job: Job, now: int) -> str:
     overdue = job.provider_deadline_at is not None and job.provider_deadline_at <= now
     if execution is None or job.provider_job_id is None or not (overdue or (job.poll_at or 0) <= now):
         return "nothing"
-    outcome = _asked(deps, execution, job.provider_job_id)
+    found = _asked(deps, execution, job.provider_job_id)
+    outcome = found.outcome
     if isinstance(outcome, Completed):
         conclude(deps, job, execution, outcome)
         return "settled_by_poll"
     if isinstance(outcome, Refused):
-        return _poll_refused(deps, job, execution, outcome)
+        return _poll_refused(deps, job, execution, outcome, ended=found.ended)
     if overdue:
         return _overdue(deps, job, execution, now)
     conclude(deps, job, execution, outcome)
     return "still_running"
 
 
-def _asked(deps: Deps, execution: Execution, provider_job_id: str) -> Outcome:
+def _asked(deps: Deps, execution: Execution, provider_job_id: str) -> Found:
     """The provider's word on its job; while nobody can ask, it counts as running."""
     assert deps.providers is not None  # noqa: S101 - the completion function is wired with providers
     try:
-        return deps.providers.for_route(execution.route_key).fetch(provider_job_id).outcome
+        return deps.providers.for_route(execution.route_key).fetch(provider_job_id)
     except SecretUnavailable:
-        return Running(provider_job_id=provider_job_id)
+        return Found(outcome=Running(provider_job_id=provider_job_id))
 
 
 def _overdue(deps: Deps, job: Job, execution: Execution, now: int) -> str:
@@ -154,9 +155,9 @@ def _overdue(deps: Deps, job: Job, execution: Execution, now: int) -> str:
     return "provider_deadline"
 
 
-def _poll_refused(deps: Deps, job: Job, execution: Execution, refused: Refused) -> str:
+def _poll_refused(deps: Deps, job: Job, execution: Execution, refused: Refused, *, ended: bool) -> str:
     """The provider's job failed, or only our question about it did."""
-    if own_failure(refused):
+    if ended:
         conclude(deps, job, execution, refused)
         return "refused_by_poll"
     conclude(deps, job, execution, refused, asking=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from http import HTTPStatus
 
 from breakwater.domain import events as ev
 from breakwater.domain.decide import Decision, acceptable, decide
@@ -57,12 +56,6 @@ def conclude(
 def mine(job: Job, execution: Execution) -> bool:
     """Whether the job still waits for this execution."""
     return job.status is Status.PROCESSING and job.execution is not None and job.execution.id == execution.id
-
-
-def own_failure(refused: Refused) -> bool:
-    """Whether the provider's job failed, or only our question about it did: a job's own failure comes inside a 200."""
-    status = refused.signal.http_status
-    return status is not None and status < HTTPStatus.MULTIPLE_CHOICES
 
 
 def _completed(

@@ -16,7 +16,7 @@ from breakwater.domain.results import Completed, Found, Refused
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.timing import DAY, nudge_grace
-from breakwater.usecases.conclude import conclude, own_failure
+from breakwater.usecases.conclude import conclude
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained
 
@@ -51,7 +51,7 @@ def _ask(deps: Deps, delivery: Delivery) -> Found | None:
             unsure = True
             continue
         outcome = found.outcome
-        if not isinstance(outcome, Refused) or own_failure(outcome):
+        if not isinstance(outcome, Refused) or found.ended:
             return found
         last = found
         unsure |= outcome.signal.error_class not in (ErrorClass.NOT_FOUND, ErrorClass.CREDENTIAL, ErrorClass.PERMISSION)
@@ -73,7 +73,7 @@ def _candidates(deps: Deps, endpoint: str) -> Iterator[Route]:
 
 def _apply(deps: Deps, delivery: Delivery, found: Found) -> str:
     outcome = found.outcome
-    if isinstance(outcome, Refused) and not own_failure(outcome):
+    if isinstance(outcome, Refused) and not found.ended:
         return "not_found"
     job_id, execution_id = found.job_id or delivery.job_id, found.execution_id or delivery.execution_id
     if job_id is None or execution_id is None:
