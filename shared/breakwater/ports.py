@@ -91,6 +91,28 @@ class Waiter:
     rank: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """Where a schedule stands: the last window dealt with, and the latest job it made."""
+
+    name: str
+    last_window_ms: int | None = None
+    job_id: str | None = None
+    rev: int = 0
+
+
+class ScheduleStore(Protocol):
+    """The part of the jobs table that remembers where schedules stand."""
+
+    def scheduled(self, name: str) -> Scheduled | None:
+        """One schedule, read consistently; None: never seen."""
+        ...
+
+    def put_scheduled(self, before: Scheduled | None, after: Scheduled) -> bool:
+        """Condition: `rev` as read, or absent. False: another scheduler was faster."""
+        ...
+
+
 class CapacityStore(Protocol):
     """Slots, waiters, rates, last results: the part of the jobs table that keeps limits."""
 
@@ -138,8 +160,8 @@ class CapacityStore(Protocol):
         ...
 
 
-class JobStore(CapacityStore, DeskStore, Protocol):
-    """The jobs table: META, children, deliveries, routes, usage, what keeps limits, and what people look at."""
+class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
+    """The jobs table: META, children, deliveries, routes, schedules, usage, limits, and what people look at."""
 
     def create(self, job: Job, now: int) -> Committed | Conflicted:
         """Condition: nothing stands under this key, or what stands is past its retention."""

@@ -65,6 +65,13 @@ class EffectSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CronSettings:
+    """The secret by which outside schedulers are known."""
+
+    cron_secrets_secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainSettings:
     """The queues' own dead-letter queues."""
 

@@ -140,9 +140,20 @@ _COUNTED: Mapping[str, str] = {
 }
 
 
+_TICKED: Mapping[str, str] = {
+    "created": "ScheduledJobs",
+    "passed_over": "WindowsPassedOver",
+    "failed": "SchedulesFailed",
+}
+
+
 def note_metrics(name: str, more: Mapping[str, Any]) -> list[Metric]:
     """What other lines add to the trends."""
     found: list[Metric] = [(_COUNTED[name], 1, "Count")] if name in _COUNTED else []
+    if name == "ticked":
+        found += [(_TICKED[kind], float(count), "Count") for kind, count in more.items() if kind in _TICKED]
+    if name == "delivery_refused" and more.get("why") == "missing_id":
+        found.append(("DeliveryWithoutId", 1, "Count"))
     if name == "delivery_processed":
         found.append(("WebhookDelay", float(more.get("delay_ms", 0)), "Milliseconds"))
     if name == "delivery_taken" and more.get("verdict") == "conflicting":

@@ -22,9 +22,11 @@ from breakwater.domain.endpoints import Endpoint, load_endpoints
 from breakwater.domain.errors import Defect, SecretUnavailable
 from breakwater.domain.obligations import Queue
 from breakwater.domain.routes import Catalogue
+from breakwater.domain.schedules import Schedule, load_schedules
 from breakwater.ports import Payloads, Provider
 from breakwater.settings import (
     ControlSettings,
+    CronSettings,
     DrainSettings,
     EffectSettings,
     IntakeSettings,
@@ -182,6 +184,23 @@ def for_operator() -> Desk:
         new_id=new_id,
         who=Principal(owner_key="", key_id="", scopes=frozenset()),
     )
+
+
+@cache
+def for_schedules() -> Deps:
+    """The scheduler and outside schedulers: they create jobs, and work on none."""
+    return _deps(_queues(), NoPayloads())
+
+
+@cache
+def schedules() -> dict[str, Schedule]:
+    """The schedules compiled into the code layer."""
+    return load_schedules(catalogue().schedules)
+
+
+def cron_secrets() -> Mapping[str, Any]:
+    """`CRON_SECRET`: one text, or a list while a rotation overlaps."""
+    return secrets().read(load(CronSettings, os.environ).cron_secrets_secret)
 
 
 @cache

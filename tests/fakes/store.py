@@ -26,11 +26,12 @@ from breakwater.store.items import (
 )
 from tests.fakes.capacity import FakeCapacity
 from tests.fakes.desk import FakeDesk
+from tests.fakes.schedules import FakeSchedules
 
 _ids = itertools.count(1)
 
 
-class FakeJobStore(FakeCapacity, FakeDesk):
+class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
     """`ports.JobStore`; `before` and `after` are called around every operation, for crashes and lost answers."""
 
     def __init__(self, hook: Callable[[str, str], None] | None = None) -> None:

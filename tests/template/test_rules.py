@@ -35,6 +35,7 @@ RIGHTS = {
     "EFFECTS_DLQ_URL": ("sqs:ReceiveMessage", "EffectsDlq"),
     "PROVIDER_KEYS_SECRET": ("secretsmanager:", "ProviderKeysSecret"),
     "WEBHOOK_SECRETS_SECRET": ("secretsmanager:", "WebhookSecretsSecret"),
+    "CRON_SECRETS_SECRET": ("secretsmanager:", "CronSecretsSecret"),
     "NOTIFY_SECRETS_SECRET": ("secretsmanager:", "NotifySecretsSecret"),
     "EVENT_BUS_NAME": ("events:", "EventBus"),
 }
@@ -186,24 +187,25 @@ def test_the_bucket_is_private_encrypted_and_outlives_its_stack():
     assert resource["Properties"]["BucketEncryption"]
 
 
-def test_the_sweep_is_not_retried_and_ends_before_the_next():
-    """The next minute is the retry; two sweeps at once would do the same work twice."""
-    schedule = resources("AWS::Scheduler::Schedule")["SweepSchedule"]
+@pytest.mark.parametrize("name", ["Sweep", "Tick"])
+def test_what_runs_each_minute_is_not_retried_and_ends_before_the_next(name):
+    """The next minute is the retry; two at once would do the same work twice."""
+    schedule = resources("AWS::Scheduler::Schedule")[f"{name}Schedule"]
 
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["Target"]["RetryPolicy"]["MaximumRetryAttempts"] == 0
-    assert resources("AWS::Lambda::EventInvokeConfig")["SweepInvocations"]["MaximumRetryAttempts"] == 0
-    assert functions()["SweepFunction"]["Timeout"] < 60
+    assert resources("AWS::Lambda::EventInvokeConfig")[f"{name}Invocations"]["MaximumRetryAttempts"] == 0
+    assert functions()[target(schedule["Target"]["Arn"])]["Timeout"] < 60
 
 
 @pytest.mark.parametrize("route", sorted(resources("AWS::ApiGatewayV2::Route")))
 def test_a_route_names_its_method_and_asks_for_a_key(route):
-    """`ANY` would swallow preflight requests; only the signed webhook comes without a key."""
+    """`ANY` would swallow preflight requests; only a signed webhook and a bearer of CRON_SECRET come without a key."""
     properties = resources("AWS::ApiGatewayV2::Route")[route]
     method, path = properties["RouteKey"].split(" ")
 
     assert method in {"GET", "POST"}
-    signed = path.startswith("/v1/webhooks/")
+    signed = path.startswith(("/v1/webhooks/", "/v1/cron/"))
     assert properties["AuthorizationType"] == ("NONE" if signed else "CUSTOM")
     assert ("AuthorizerId" in properties) != signed
 

@@ -17,6 +17,8 @@ BUILT_BY = {
     "EffectsFunction": "for_effects",
     "SweepFunction": "for_sweep",
     "WebhookFunction": "for_intake",
+    "SchedulerFunction": "for_schedules",
+    "CronFunction": "for_schedules",
     "AuthorizerFunction": "control",
 }
 

@@ -10,9 +10,10 @@ from breakwater.store.batches import BatchTable
 from breakwater.store.capacity import CapacityTable
 from breakwater.store.jobs import MetaTable
 from breakwater.store.records import RecordTable
+from breakwater.store.schedules import ScheduleTable
 
 
-class DynamoJobStore(MetaTable, RecordTable, CapacityTable, AttentionTable, BatchTable):
+class DynamoJobStore(MetaTable, RecordTable, CapacityTable, AttentionTable, BatchTable, ScheduleTable):
     """`ports.JobStore` over DynamoDB."""
 
     def __init__(self, client: Any, table: str, new_id: Callable[[], str], renewals: Any = None) -> None:
