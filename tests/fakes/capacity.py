@@ -8,7 +8,7 @@ from typing import Any
 
 from breakwater.domain.slots import Slot
 from breakwater.ports import Waiter
-from breakwater.store.items import RANK_UNIT, from_wire
+from breakwater.store.items import RANK_UNIT
 
 
 class FakeCapacity:
@@ -53,11 +53,12 @@ class FakeCapacity:
 
     def waiters(self, scope: str, limit: int) -> list[Waiter]:
         self._hook("waiters", "before")
-        found = []
-        for (pk, sk), item in self.items.items():
-            plain = from_wire(item)
-            if sk == "META" and plain.get("ready_scope") == scope:
-                found.append((plain["ready_rank"], pk.split("#", 1)[1]))
+        name = {"S": scope}
+        found = [
+            (int(item["ready_rank"]["N"]), pk.split("#", 1)[1])
+            for (pk, sk), item in self.items.items()
+            if sk == "META" and item.get("ready_scope") == name
+        ]
         return [Waiter(job_id, rank // RANK_UNIT) for rank, job_id in sorted(found)[:limit]]
 
     def spend_rate(self, key: str, now: int, cost: int, burst: int) -> int | None:

@@ -1,0 +1,253 @@
+"""What happens to jobs, told from outside; each scenario is run once for every call it makes and every way to die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from breakwater.domain.errors import Rejected, TooLate
+from breakwater.domain.job import Job
+from breakwater.domain.routes import Catalogue
+from breakwater.domain.signals import ErrorClass
+from breakwater.domain.states import Reason, Status
+from breakwater.usecases.again import again
+from tests.crash import checks
+from tests.crash.stage import Stage
+from tests.fakes.outside import refusal
+from tests.support.catalogue import policy, route
+
+_HOOK: dict[str, Any] = {
+    "background": True, "webhook": "openai", "tools": True, "json_schema": True, "context_window": 400_000,
+}  # fmt: skip
+
+
+def catalogue() -> Catalogue:
+    """Every workflow of the scenarios; each attempt takes two slots."""
+    scarce = {"limits": {"concurrency": 2, "per_owner": 2}}
+    routes = [
+        route("plain", **scarce),
+        route("other", credential="second", **scarce),
+        route("hook", capabilities=_HOOK, **scarce),
+        route("poll", capabilities={"background": True, "context_window": 400_000}, **scarce),
+        route("narrow", limits={"concurrency": 1}),
+    ]
+    fallback = {
+        "name": "second_account", "route": "other", "approved_by": "ops", "approved_on": "2026-11-01",
+        "contract_version": "1",
+    }  # fmt: skip
+    policies = [
+        policy("sync"),
+        policy("narrow", route="narrow"),
+        policy("summary", route="hook", mode="background", webhook_grace_ms=120_000),
+        policy("polled", route="poll", mode="background"),
+        policy("paid", side_effects="paid"),
+        policy("external", route="hook", mode="background", side_effects="external", webhook_grace_ms=120_000),
+        policy("fallback", fallbacks=[fallback]),
+        policy("guarded", requires_approval=True),
+    ]
+    return Catalogue(
+        routes={one.route_key: one for one in routes},
+        policies={one.workflow: one for one in policies},
+        default_route="plain",
+    )
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`play` runs it to the end. `ends` lists what the job may be afterwards, beside `usual` where nothing fails."""
+
+    play: Callable[[Stage], None]
+    usual: Status
+    ends: frozenset[Status]
+    most_calls: int  # the policy's bound on calls to the provider, whatever fails
+    check: Callable[[Stage, Job], None] = lambda _stage, _job: None
+
+
+def _play(workflow: str) -> Callable[[Stage], None]:
+    def play(stage: Stage) -> None:
+        stage.ask_for(workflow)
+        stage.run()
+
+    return play
+
+
+def _failing(workflow: str, *errors: tuple[ErrorClass, int]) -> Callable[[Stage], None]:
+    def play(stage: Stage) -> None:
+        stage.provider.script = [refusal(error, status) for error, status in errors]
+        stage.ask_for(workflow)
+        stage.run()
+
+    return play
+
+
+def _polled(stage: Stage) -> None:
+    stage.provider_tells = False
+    stage.ask_for("polled")
+    stage.run()
+
+
+def _lost_webhook(stage: Stage) -> None:
+    stage.provider_tells = False
+    stage.ask_for("summary")
+    stage.run()
+
+
+def _replayed_webhook(stage: Stage) -> None:
+    """The same delivery three times, then a reordered and a very late one."""
+    stage.provider_tells = False
+    job_id = stage.ask_for("summary")
+    start = stage.clock.now()
+    for delay, name in ((21_000, "wh-1"), (21_000, "wh-1"), (25_000, "wh-1"), (26_000, "wh-2"), (7_200_000, "wh-3")):
+        stage.later(start + delay, lambda name=name: stage.tell("resp_1", name) if stage.provider.jobs else None)
+    stage.run()
+    assert stage.job(job_id).final
+
+
+def _early_webhook(stage: Stage) -> None:
+    """The provider is done, and says so, before the create call is answered."""
+
+    def hurry(call: Any) -> Any:
+        taken = stage.provider.accept(call)
+        stage.provider.finish(taken.provider_job_id)
+        stage.tell(taken.provider_job_id)
+        stage.pump()
+        return taken
+
+    stage.provider.script = [hurry]
+    stage.ask_for("summary")
+    stage.run()
+
+
+def _cancel_pending(stage: Stage) -> None:
+    job_id = stage.ask_for("sync")
+    stage.ask_to_cancel(job_id)
+    stage.ask_to_cancel(job_id)
+    stage.run()
+
+
+def _cancel_waiting(stage: Stage) -> None:
+    stage.provider.script = [refusal(ErrorClass.OVERLOAD, 503, retry_after_ms=60_000)]
+    job_id = stage.ask_for("sync")
+    stage.later(stage.clock.now() + 20_000, lambda: stage.ask_to_cancel(job_id))
+    stage.run()
+
+
+def _cancel_leased(stage: Stage) -> None:
+    """The user cancels while a worker waits for the provider's answer."""
+    answers: list[Any] = []
+
+    def cancelled_meanwhile(call: Any) -> Any:
+        answers.append(stage.ask_to_cancel(call.job_id))
+        return stage.provider._next(call)
+
+    stage.provider.script = [cancelled_meanwhile]
+    stage.ask_for("sync")
+    stage.run()
+
+
+def _cancel_accepted(stage: Stage) -> None:
+    """The same, where the provider then takes the work in the background."""
+
+    def cancelled_meanwhile(call: Any) -> Any:
+        stage.ask_to_cancel(call.job_id)
+        return stage.provider.accept(call)
+
+    stage.provider.script = [cancelled_meanwhile]
+    stage.ask_for("summary")
+    stage.run()
+
+
+def _cancel_at_provider(stage: Stage) -> None:
+    job_id = stage.ask_for("summary")
+    stage.later(stage.clock.now() + 10_000, lambda: stage.ask_to_cancel(job_id))
+    stage.run()
+
+
+def _cancel_in_review(stage: Stage) -> None:
+    job_id = stage.ask_for("guarded")
+    stage.later(stage.clock.now() + 10_000, lambda: stage.ask_to_cancel(job_id))
+    stage.run()
+
+
+def _manual_retry(stage: Stage) -> None:
+    """A dead letter that its user brings back, once."""
+    stage.provider.script = [refusal(ErrorClass.SERVER_FAULT, 500)] * 3
+    job_id = stage.ask_for("sync")
+    stage.run()
+
+    def retry() -> Any:
+        job, policy = stage.job(job_id), stage.deps.catalogue.need_policy("sync")
+        return again(stage.deps, job, policy, "acme")
+
+    if stage.job(job_id).status is Status.DEAD_LETTER:
+        first, second = stage.client(retry), stage.client(retry)
+        assert not isinstance(first, Rejected) or isinstance(second, Rejected)
+        stage.run()
+        assert stage.job(job_id).generation == 2
+
+
+def _two_in_line(stage: Stage) -> None:
+    """Two jobs for one slot: the second waits, and is woken when the first is done."""
+    first: list[str] = []
+
+    def slow(call: Any) -> Any:
+        first.append(call.job_id)
+        stage.ask_for("narrow", "k-2")
+        stage.pump()
+        return stage.provider._next(call)
+
+    stage.provider.script = [slow]
+    stage.ask_for("narrow", "k-1")
+    stage.run()
+
+
+def _too_late(stage: Stage) -> None:
+    """A cancel after the success says so and changes nothing."""
+    job_id = stage.ask_for("sync")
+    stage.run()
+    answer = stage.ask_to_cancel(job_id)
+    assert isinstance(answer, TooLate) or stage.job(job_id).status is not Status.SUCCEEDED
+    stage.run()
+
+
+def _reviewed_when_unknown(stage: Stage, job: Job) -> None:
+    """Work with side effects is called once; what nobody knows is held for a person."""
+    assert checks.calls_for(stage, job) <= 1
+    if job.status is not Status.SUCCEEDED:  # and was not decided in time
+        assert job.reason is Reason.REVIEW_EXPIRED
+        held = [after for event, _, after in stage.log.steps if event == "HeldForReview"]
+        assert [one.reason for one in held] == [Reason.OUTCOME_UNKNOWN]
+
+
+_S, _D, _C = Status.SUCCEEDED, Status.DEAD_LETTER, Status.CANCELLED
+_OVERLOAD, _FAULT = (ErrorClass.OVERLOAD, 503), (ErrorClass.SERVER_FAULT, 500)
+
+
+def _scenario(play: Callable[[Stage], None], usual: Status, *ends: Status, calls: int = 3, **more: Any) -> Scenario:
+    return Scenario(play, usual, frozenset({usual, *ends}), calls, **more)
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "synchronous": _scenario(_play("sync"), _S),
+    "background with webhook": _scenario(_play("summary"), _S),
+    "background with a webhook that never comes": _scenario(_lost_webhook, _S),
+    "background with polls": _scenario(_polled, _S),
+    "retry": _scenario(_failing("sync", _OVERLOAD), _S, _D),
+    "fallback": _scenario(_failing("fallback", _FAULT, _FAULT, _FAULT), _S, _D, calls=4),
+    "caller fault": _scenario(_failing("sync", (ErrorClass.CALLER_FAULT, 400)), _D, _S),
+    "attempts used up": _scenario(_failing("sync", _FAULT, _FAULT, _FAULT), _D, _S),
+    "paid": _scenario(_play("paid"), _S, _D, calls=1, check=_reviewed_when_unknown),
+    "external": _scenario(_play("external"), _S, _D, calls=1, check=_reviewed_when_unknown),
+    "cancel while pending": _scenario(_cancel_pending, _C, calls=0),
+    "cancel while waiting": _scenario(_cancel_waiting, _C, _S),
+    "cancel while leased": _scenario(_cancel_leased, _C, calls=1),
+    "cancel while the provider accepts": _scenario(_cancel_accepted, _C, calls=1),
+    "cancel at the provider": _scenario(_cancel_at_provider, _C, _S),
+    "cancel in review": _scenario(_cancel_in_review, _C, calls=0),
+    "cancel after success": _scenario(_too_late, _S, _C),
+    "replayed webhook": _scenario(_replayed_webhook, _S),
+    "webhook before the answer": _scenario(_early_webhook, _S),
+    "manual retry": _scenario(_manual_retry, _S, _D, calls=6),
+    "two in line": _scenario(_two_in_line, _S, calls=3),
+}
