@@ -118,6 +118,11 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         keys = sorted(sk for pk, sk in self.items if pk == f"JOB#{job_id}" and sk.startswith(prefix) and sk != "META")
         return [child_of(self.items[f"JOB#{job_id}", sk]) for sk in keys[:limit]]
 
+    def children_after(self, job_id: str, prefix: str, after: str | None, limit: int) -> list[Child]:
+        self._hook("children_after", "before")
+        mine = sorted(sk for pk, sk in self.items if pk == f"JOB#{job_id}" and sk.startswith(prefix))
+        return [child_of(self.items[f"JOB#{job_id}", sk]) for sk in mine if after is None or sk > after][:limit]
+
     # --- indexes
 
     def due(
@@ -131,17 +136,18 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
     ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
         self._hook("due", "before")
         assert 0 <= shard < DUE_SHARDS
-        found = []
-        for (pk, sk), item in self.items.items():
-            plain = from_wire(item)
-            if sk == "META" and plain.get("due_shard") == f"due#{shard}" and plain["due_at"] <= until:
-                found.append((plain["due_at"], pk))
+        name, after = {"S": f"due#{shard}"}, tuple(cursor["after"]) if cursor else None
+        found = [
+            (int(item["due_at"]["N"]), pk)
+            for (pk, sk), item in self.items.items()
+            if sk == "META" and item.get("due_shard") == name and int(item["due_at"]["N"]) <= until
+        ]
         found.sort(reverse=newest)
-        start = cursor["offset"] if cursor else 0
-        page = found[start : start + limit]
+        if after is not None:  # by key, like the real index: what moved meanwhile shifts nothing
+            found = [one for one in found if (one < after if newest else one > after)]
+        page = found[:limit]
         items = [DueItem(pk.split("#", 1)[0].lower(), pk.split("#", 1)[1], at) for at, pk in page]
-        more = start + limit < len(found)
-        return items, {"offset": start + limit} if more else None
+        return items, {"after": page[-1]} if len(found) > limit else None
 
     def by_owner(self, owner_key: str, limit: int, cursor: str | None) -> tuple[list[str], str | None]:
         jobs = [job_of(item) for (_, sk), item in self.items.items() if sk == "META" and "job_id" in item]
