@@ -50,7 +50,7 @@ template: setup ## Check the template, the builds, and that each handler imports
 	@$(PYTEST) tests/template tests/build
 
 unit: setup ## Rules, use cases, adapters, simulator: no emulator
-	@$(PYTEST) $(filter-out $(SLOW),$(wildcard tests/*/))
+	@$(PYTEST) -n 2 --dist worksteal $(filter-out $(SLOW),$(wildcard tests/*/))
 
 contract: setup ## The same suite over the fakes and the emulator
 	@$(PYTEST) tests/contract
