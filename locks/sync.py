@@ -31,7 +31,7 @@ ENVIRONMENTS = {
     "cloud": (LOCAL / "venvs" / "cloud", ROOT / "locks" / "cloud.txt", False),
     "sam": (LOCAL / "venvs" / "sam", ROOT / "locks" / "sam.txt", False),
 }
-NO_NETWORK = ("dns error", "error sending request", "name resolution", "newconnectionerror")
+NO_NETWORK = ("dns error", "error sending request", "name resolution", "newconnectionerror", "from versions: none")
 
 
 def main(names):
