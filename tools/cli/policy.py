@@ -87,7 +87,7 @@ def _outcome(row: Row) -> tuple[str, ...]:
     return row.action, row.when, row.reason, row.closes_route or "", row.why
 
 
-def decide_reply(  # noqa: PLR0913, PLR0917 - a command's options are its parameters
+def decide_reply(
     reply: Annotated[Path, typer.Option(help="A recorded reply: status, headers and body, or a transport failure.")],
     workflow: Annotated[str, typer.Option(help="The workflow whose policy decides.")],
     policies: Folder = POLICIES,
