@@ -15,6 +15,7 @@ from breakwater.domain.records import ApiKey, Child, Delivery, RouteState
 from breakwater.domain.results import Call, Found, Outcome
 from breakwater.domain.signals import Signal
 from breakwater.domain.slots import Slot
+from breakwater.domain.stream_events import Resume, StreamEvent
 from breakwater.operator_ports import DeskStore
 
 
@@ -28,12 +29,31 @@ class Provider(Protocol):
         """
         ...
 
+    def stream(self, call: Call, resume: Resume | None = None) -> ProviderStream:
+        """Send one attempt and read its answer as it comes; or go on with a job that runs at the provider.
+
+        Opens nothing before the first `next`. Only a job made with `call.background` can be gone on with.
+        """
+        ...
+
     def fetch(self, provider_job_id: str) -> Found:
         """Read a provider job. A job the provider doesn't know is `Refused` with class `not_found`."""
         ...
 
     def cancel(self, provider_job_id: str) -> Signal | None:
         """Ask the provider to stop. None: it is stopped or already over; a signal: it could not be told."""
+        ...
+
+
+class ProviderStream(Protocol):
+    """One answer as it comes. The last event is `Done` or `Failed`; nothing is asked of it afterwards."""
+
+    def next(self, wait_ms: int) -> StreamEvent | None:
+        """The next event; None where none came within `wait_ms`. Raises nothing."""
+        ...
+
+    def close(self) -> None:
+        """Hang up, also in the middle. Doing it twice is harmless."""
         ...
 
 
@@ -196,6 +216,10 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
 
     def children(self, job_id: str, prefix: str, limit: int = 200) -> list[Child]:
         """Children whose key starts with `prefix`, in key order."""
+        ...
+
+    def children_after(self, job_id: str, prefix: str, after: str | None, limit: int) -> list[Child]:
+        """Like `children`, from the first key behind `after` on; read consistently."""
         ...
 
     def due(

@@ -169,6 +169,21 @@ def test_children_come_in_key_order_by_prefix(store):
     assert [one.sk for one in store.children(job.job_id, "M")] == []
 
 
+def test_children_go_on_behind_a_key(store):
+    """A reader takes up where it stopped, inside one prefix, in pages; the key itself is not repeated."""
+    job = created(store)
+    for name in ("SEG#1#000000", "SEG#1#000001", "SEG#1#000002", "SEG#2#000000"):
+        store.put_child(job.job_id, Child(sk=name), None)
+
+    def found(after, limit=10):
+        return [one.sk[-8:] for one in store.children_after(job.job_id, "SEG#1#", after, limit)]
+
+    assert found(None) == ["1#000000", "1#000001", "1#000002"]
+    assert found("SEG#1#000000") == ["1#000001", "1#000002"]
+    assert found("SEG#1#000000", 1) == ["1#000001"]
+    assert found("SEG#1#000002") == []
+
+
 def _shard(item_id):
     from breakwater.store.items import due_shard
 

@@ -49,7 +49,7 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         standing = self.items.get(key)
         if standing is not None:
             current = job_of(standing)
-            if current.ttl is None or current.ttl >= now // 1000:
+            if current.ttl is None or current.ttl > now // 1000:
                 return Conflicted(current)
         job = job.with_(rev=1, write_id=f"w{next(_ids)}")
         self.items[key] = to_wire(job_attributes(job))
@@ -73,6 +73,7 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         current = job_of(item)
         holds = (
             current.rev == before.rev
+            and current.created_at == before.created_at
             and (guard.epoch is None or current.lease_epoch == guard.epoch)
             and (guard.locked_until is None or current.locked_until == guard.locked_until)
         )

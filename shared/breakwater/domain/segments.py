@@ -16,7 +16,7 @@ from typing import Any
 
 from breakwater.domain.records import Child
 from breakwater.domain.results import Result
-from breakwater.domain.stream_events import Delta, TextDelta, ToolCallDelta
+from breakwater.domain.stream_events import Delta, EffectBegun, TextDelta, ToolCallDelta
 
 FLUSH_MS = 250
 FLUSH_BYTES = 4 * 1024
@@ -82,18 +82,24 @@ def plain(delta: Delta) -> dict[str, Any]:
     """A piece as plain data, for the table and for readers."""
     if isinstance(delta, TextDelta):
         return {"text": delta.text}
+    if isinstance(delta, EffectBegun):
+        return {"effect": delta.kind}
     call = {"index": delta.index, "id": delta.id, "name": delta.name, "arguments": delta.arguments}
     return {"tool_call": {name: value for name, value in call.items() if value != ""}}
 
 
 def _delta(data: Mapping[str, Any]) -> Delta:
-    return ToolCallDelta(**data["tool_call"]) if "tool_call" in data else TextDelta(text=data["text"])
+    if "tool_call" in data:
+        return ToolCallDelta(**data["tool_call"])
+    return EffectBegun(kind=data["effect"]) if "effect" in data else TextDelta(text=data["text"])
 
 
 def size_of(delta: Delta) -> int:
     """About how many bytes a piece takes."""
     if isinstance(delta, TextDelta):
         return len(delta.text.encode("utf-8", "replace"))
+    if isinstance(delta, EffectBegun):
+        return len(delta.kind)
     return len(delta.arguments.encode("utf-8", "replace")) + len(delta.name) + len(delta.id)
 
 
@@ -128,7 +134,7 @@ class Answer:
         for one in deltas:
             if isinstance(one, TextDelta):
                 self.parts.append(one.text)
-            else:
+            elif isinstance(one, ToolCallDelta):
                 before = self.calls.get(one.index, ToolCallDelta(index=one.index))
                 self.calls[one.index] = merged([before, one])[0]  # type: ignore[assignment]
 

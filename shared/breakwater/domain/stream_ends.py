@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from breakwater.domain.job import Job
+from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason, Status
 
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
@@ -51,12 +52,15 @@ def advice(job: Job) -> str:
     """What whoever reads this should do."""
     if job.in_review:
         return _PERSON
-    if job.partial_output_committed and job.status is Status.DEAD_LETTER and job.reason not in _OWN_WORDS:
-        return _PARTIAL
+    if job.reason is Reason.PARTIAL_OUTPUT_COMMITTED and job.last_error_class in _OWN_WORDS:
+        return ADVICE[_OWN_WORDS[job.last_error_class]]
     return ADVICE.get(job.reason, "Read the job: its reason and diagnosis say what to do.")
 
 
-_OWN_WORDS = frozenset({Reason.ANSWER_TRUNCATED, Reason.CONTENT_REFUSED})
+_OWN_WORDS = {
+    ErrorClass.TRUNCATED.value: Reason.ANSWER_TRUNCATED,
+    ErrorClass.CONTENT_REFUSED.value: Reason.CONTENT_REFUSED,
+}
 
 
 def terminal(job: Job, *, segments: int, characters: int, provider_request_id: str | None) -> dict[str, Any]:

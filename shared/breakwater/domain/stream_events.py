@@ -46,6 +46,14 @@ class ToolCallDelta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EffectBegun:
+    """The provider itself began to use a tool of its own: something outside may have happened."""
+
+    kind: str
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSeen:
     """What was counted so far; the last one holds."""
 
@@ -74,10 +82,10 @@ class Failed:
     sequence: int | None = None
 
 
-Delta = TextDelta | ToolCallDelta
-"""What a reader can see."""
+Delta = TextDelta | ToolCallDelta | EffectBegun
+"""What counts as visible."""
 
-StreamEvent = Opened | Progress | TextDelta | ToolCallDelta | UsageSeen | Done | Failed
+StreamEvent = Opened | Progress | TextDelta | ToolCallDelta | EffectBegun | UsageSeen | Done | Failed
 """Everything a stream can say; `Done` and `Failed` end it."""
 
 

@@ -16,6 +16,8 @@ from breakwater.domain.classify import classify, succeeded
 from breakwater.domain.results import Call, Completed, Found, Outcome, Refused, Result
 from breakwater.domain.rules.facts import request_id
 from breakwater.domain.signals import ErrorClass, Reply, Signal
+from breakwater.domain.stream_events import Resume
+from breakwater.ports import ProviderStream
 from breakwater.providers import reading
 from breakwater.providers.conversation import BadPayload, schema_of
 from breakwater.providers.request import Request, Session
@@ -51,6 +53,21 @@ class Adapter(ABC):
             return Refused(signal=self.signal(ErrorClass.CALLER_FAULT, "adapter.unsendable"))
         reply = self._session.send(request, min(call.timeout_ms, self._timeout_ms))
         return self.outcome(reply, call, wants_json=schema is not None)
+
+    def stream(self, call: Call, resume: Resume | None = None) -> ProviderStream:
+        from breakwater.providers.stream_live import open_stream  # noqa: PLC0415 - most calls don't stream
+
+        return open_stream(self, call, resume)
+
+    @property
+    def session(self) -> Session:
+        """What sends its requests."""
+        return self._session
+
+    @property
+    def route_key(self) -> str:
+        """The route it speaks for."""
+        return self._route_key
 
     def fetch(self, provider_job_id: str) -> Found:
         """This API knows no jobs, so it knows none by this id."""

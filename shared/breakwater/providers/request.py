@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from breakwater.domain.signals import Reply
 from breakwater.providers.conversation import BadPayload
+from breakwater.providers.stream_wire import Line
 
 _HEADER_SAFE = "-_.~:#"
 
@@ -29,6 +30,13 @@ class Session(Protocol):
 
     def send(self, request: Request, timeout_ms: int) -> Reply:
         """The answer, or how the connection failed. Raises nothing."""
+        ...
+
+    def open(self, request: Request, timeout_ms: int) -> Line | Reply:
+        """The open answer, to be read by the same thread; or how the connection failed. Raises nothing.
+
+        `timeout_ms` limits each wait for bytes, not the whole: whoever reads keeps the time.
+        """
         ...
 
 

@@ -13,6 +13,7 @@ import httpx
 from breakwater.domain.signals import Reply
 from breakwater.providers import address, transport
 from breakwater.providers.request import Request
+from breakwater.providers.stream_wire import Line, line_of
 
 
 class HttpxSession:
@@ -45,3 +46,19 @@ class HttpxSession:
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, *transport.OURS) as error:
             return transport.failed(error, status, headers)
         return transport.reply_of(status, headers, content)
+
+    def open(self, request: Request, timeout_ms: int) -> Line | Reply:
+        """The open answer, or how the connection failed."""
+        seconds = timeout_ms / 1000
+        try:
+            asked = self._client.build_request(
+                request.method,
+                request.path,
+                content=request.content,
+                headers=dict(request.headers),
+                timeout=httpx.Timeout(seconds, connect=min(seconds, transport.CONNECT_SECONDS)),
+            )
+            response = self._client.send(asked, stream=True)
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
+            return transport.failed(error)
+        return line_of(response)

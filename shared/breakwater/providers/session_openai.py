@@ -15,6 +15,7 @@ import openai
 from breakwater.domain.signals import Reply
 from breakwater.providers import address, transport
 from breakwater.providers.request import Request
+from breakwater.providers.stream_wire import Line, line_of
 
 
 class OpenAISession:
@@ -50,6 +51,16 @@ class OpenAISession:
         except transport.OURS as error:
             return _failed(error, response)
         return transport.reply_of(response.status_code, response.headers, content)
+
+    def open(self, request: Request, timeout_ms: int) -> Line | Reply:
+        """The open answer, or how the connection failed."""
+        try:
+            response = self._open(request, timeout_ms / 1000)
+        except openai.APIStatusError as error:
+            return transport.reply_of(error.status_code, error.response.headers, error.response.content)
+        except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
+            return transport.failed(error)
+        return line_of(response)
 
     def _open(self, request: Request, seconds: float) -> httpx2.Response:
         """Send it and come back when the headers are there."""

@@ -165,9 +165,22 @@ class MetaTable:
                 break
         return [one for one in found if one.sk != META]
 
+    def children_after(self, job_id: str, prefix: str, after: str | None, limit: int) -> list[Child]:
+        """Children in key order, from the first key behind `after` on."""
+        first = prefix if after is None else after + "\x01"
+        with answered():
+            page = self._client.query(
+                TableName=self._table,
+                ConsistentRead=True,
+                KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
+                Limit=limit,
+                ExpressionAttributeValues=to_wire({":pk": f"JOB#{job_id}", ":first": first, ":last": prefix + "~"}),
+            )
+        return [child_of(item) for item in page["Items"]]
+
 
 def _condition(before: Job, guard: Guard) -> when.Condition:
-    condition = when.rev_as_read(before.rev)
+    condition = when.rev_as_read(before.rev) & when.same_life(before.created_at)
     if guard.epoch is not None:
         condition &= when.holds_epoch(guard.epoch)
     if guard.locked_until is not None:
