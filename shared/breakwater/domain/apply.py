@@ -11,6 +11,7 @@ from breakwater.domain.job import Job
 from breakwater.domain.results import Usage
 from breakwater.domain.signals import Signal
 from breakwater.domain.states import Lane, Reason
+from breakwater.domain.timing import DAY
 
 _AT_REST: Mapping[str, Any] = {
     "execution": None,
@@ -48,6 +49,11 @@ def _spent(job: Job, usage: Usage | None, cost: int | None) -> dict[str, Any]:
     }
 
 
+def _kept(job: Job, until: int) -> int | None:
+    """A job is never cleaned away while it is open: retention reaches a day beyond every limit it is given."""
+    return None if job.ttl is None else max(job.ttl, (until + DAY) // 1000)
+
+
 def _leased(job: Job, event: ev.Leased, _now: int) -> Job:
     return job.with_(
         **{**_AT_REST, "execution": event.execution, "slots": event.slots, "locked_until": event.locked_until},
@@ -79,6 +85,7 @@ def _held(job: Job, event: ev.HeldForReview, _now: int) -> Job:
         lane=Lane.OWNER_REVIEW,
         reason=event.reason,
         review_expires_at=event.review_expires_at,
+        ttl=_kept(job, event.review_expires_at),
     )
 
 
@@ -137,6 +144,7 @@ def _accepted(job: Job, event: ev.ProviderAccepted, _now: int) -> Job:
         provider_deadline_at=event.provider_deadline_at,
         locked_until=None,
         reason=Reason.CANCEL_REQUESTED if job.cancel_requested_at else Reason.AT_PROVIDER,
+        ttl=_kept(job, event.provider_deadline_at),
     )
 
 
@@ -240,6 +248,7 @@ def _again(job: Job, event: ev.Replayed | ev.Approved, _now: int) -> Job:
         lane=event.lane,
         ready_at=event.at,
         expires_at=event.expires_at,
+        ttl=_kept(job, event.expires_at),
         cancel_requested_at=None,
         cancelled_by=None,
     )

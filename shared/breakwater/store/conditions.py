@@ -16,17 +16,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ABSENT = "attribute_not_exists(pk)"
-PAST_RETENTION = "(attribute_exists(#ttl) AND #ttl < :now_s)"
+PAST_RETENTION = "(attribute_exists(#ttl) AND #ttl <= :now_s)"
 EXISTS = "attribute_exists(pk)"
 REV_AS_READ = "#rev = :read_rev"
 HOLDS_EPOCH = "lease_epoch = :held_epoch"
+SAME_LIFE = "created_at = :read_birth"
 LEASE_AS_READ = "locked_until = :read_locked_until"
 NOT_EXPIRED = "locked_until > :now"
 DUE_AS_READ = "due_at = :read_due"
 NOT_PROCESSED = "attribute_not_exists(processed_at)"
 HELD_AS_READ = "job_id = :held_by AND epoch = :held_epoch"
 VERIFY_AS_READ = "verify_at = :read_verify"
-OLDER = "at < :newer"
+OLDER = "noted_at < :newer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ def past_retention(now_s: int) -> Condition:
 def rev_as_read(rev: int) -> Condition:
     """Nobody wrote META since it was read; an update never creates what it does not find."""
     return Condition(f"{EXISTS} AND {REV_AS_READ}", {":read_rev": rev})
+
+
+def same_life(created_at: int) -> Condition:
+    """It is the job that was read, not another that took its key after its retention."""
+    return Condition(SAME_LIFE, {":read_birth": created_at})
 
 
 def holds_epoch(epoch: int) -> Condition:

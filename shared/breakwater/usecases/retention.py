@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from breakwater.domain.job import Job
+from breakwater.domain.policy import Policy
+from breakwater.domain.timing import DAY
+
+
+def keep_until(policy: Policy, expires_at: int, now: int) -> int:
+    """When a new job may be cleaned away, in seconds: by its policy, and never within a day of its age limit."""
+    return max(now + policy.retention_days * DAY, expires_at + DAY) // 1000
 
 
 def retained(job: Job, now: int) -> bool:
