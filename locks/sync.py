@@ -7,6 +7,7 @@ an old Python, so that an old Python is told what is wrong instead of failing od
 """
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -67,7 +68,10 @@ def _install_uv():
 
 
 def _install(folder, lock, editable):
-    _run([str(UV), "venv", "--clear", "--python", sys.executable, str(folder)])
+    """Make the environment, or bring it up to date in place: others may be using it."""
+    if not _same_interpreter(folder):
+        _run([str(UV), "venv", "--clear", "--python", sys.executable, str(folder)])
+        _stamp(folder).write_text("\n".join(["unfinished", *_interpreter(folder)]))
     into = ["--python", str(folder / "bin" / "python")]
     _run([str(UV), "pip", "sync", "--require-hashes", *into, str(lock)])
     if editable:
@@ -87,12 +91,30 @@ def _stamp(folder):
 
 
 def _wanted(folder, lock, editable):
-    """Say what an environment is made from; its own path counts, since it can't be moved."""
+    """Say what an environment is made from."""
     contents = lock.read_bytes()
     if editable:
-        contents += (ROOT / "pyproject.toml").read_bytes()
-    digest = hashlib.sha256(contents).hexdigest()
-    return "\n".join([digest, sys.version, os.path.realpath(sys.executable), str(folder), ""])
+        contents += _packaging().encode()
+    return "\n".join([hashlib.sha256(contents).hexdigest(), *_interpreter(folder)])
+
+
+def _interpreter(folder):
+    """Name the interpreter and the place; an environment can't be moved."""
+    return [sys.version, os.path.realpath(sys.executable), str(folder), ""]
+
+
+def _same_interpreter(folder):
+    stamp = _stamp(folder)
+    return stamp.is_file() and stamp.read_text().endswith("\n".join(["", *_interpreter(folder)]))
+
+
+def _packaging():
+    """Read what an editable install depends on; the settings of tools don't count."""
+    import tomllib  # noqa: PLC0415 - an old Python has none, and must get as far as the message above
+
+    parsed = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    parts = (parsed["project"], parsed["build-system"], parsed["tool"]["hatch"])
+    return json.dumps(parts, sort_keys=True)
 
 
 def _run(command):
