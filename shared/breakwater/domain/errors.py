@@ -7,6 +7,8 @@ and `Defect` (our mistake). The docstring of a class is its default message.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class BreakwaterError(Exception):
     """Something went wrong in Breakwater."""
@@ -23,8 +25,13 @@ class Rejected(BreakwaterError):  # noqa: N818 - the group's name is its meaning
     slug = "rejected"
 
     def __init__(
-        self, message: str | None = None, *, field: str | None = None, rule: str | None = None,
-        fix: str | None = None, **ids: object,
+        self,
+        message: str | None = None,
+        *,
+        field: str | None = None,
+        rule: str | None = None,
+        fix: str | None = None,
+        **ids: object,
     ) -> None:
         super().__init__(message, **ids)
         self.field, self.rule, self.fix = field, rule, fix
@@ -84,11 +91,36 @@ class KeyReused(Rejected):
     slug = "idempotency-key-reused"
 
 
-class TooMany(Rejected):
+class Later(Rejected):
+    """Not now; the time to come again is known."""
+
+    def __init__(self, message: str | None = None, *, retry_after_ms: int | None = None, **more: Any) -> None:
+        super().__init__(message, **more)
+        self.retry_after_ms = retry_after_ms
+
+
+class TooMany(Later):
     """A limit is reached; try again after the time given."""
 
     status = 429
     slug = "too-many"
+
+
+class Overloaded(Later):
+    """New work is turned away for now, so that accepted work keeps its promise."""
+
+    status = 503
+    slug = "overloaded"
+
+
+class FailedClosed(Later):
+    """No further call is made for this request."""
+
+    slug = "failed-closed"
+
+    def __init__(self, message: str | None = None, *, status: int, **more: Any) -> None:
+        super().__init__(message, **more)
+        self.status = status
 
 
 class Conflict(BreakwaterError):  # noqa: N818

@@ -60,7 +60,7 @@ def route_limit(route: Route, state: RouteState | None, now: int) -> ScopeLimit 
     if number is None:
         return None
     scope = route_scope(route.route_key)
-    if state is None or state.limit is None:
+    if state is None or state.limit is None or number == configured:
         return ScopeLimit(scope=scope, limit=number)
     return ScopeLimit(scope=scope, limit=configured or UNBOUNDED, ramp=number, since=since(state))
 

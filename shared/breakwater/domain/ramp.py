@@ -30,6 +30,7 @@ FIRST_OPEN = 15 * SECOND
 LONGEST_OPEN = 5 * MINUTE
 STEP = 2 * SECOND  # the number is doubled at most this often
 CEILING = 32  # where a route without a configured limit counts as recovered
+LAPSE = 10 * MINUTE
 PROBE = 1
 CIRCUIT = "circuit_open"
 
@@ -49,10 +50,15 @@ def effective(state: RouteState | None, configured: int | None, now: int) -> int
     """Calls at once: 0 while closed, None without any limit."""
     if state is not None and state.closed(now):
         return 0
-    if state is None or state.limit is None:
+    if state is None or state.limit is None or _lapsed(state, now):
         return configured
     number = max(PROBE, state.limit)
     return number if configured is None else min(number, configured)
+
+
+def _lapsed(state: RouteState, now: int) -> bool:
+    """A lowered number that nothing confirmed for long says nothing; an open circuit still asks for a probe."""
+    return state.limit != 0 and now - max(state.changed_at or 0, state.closed_until or 0) > LAPSE
 
 
 def since(state: RouteState) -> int:
@@ -68,10 +74,10 @@ def succeeded(state: RouteState | None, configured: int | None, begun_at: int, n
         return None
     calm = replace(state, faults=0) if state.faults else None
     current = effective(state, configured, now)
-    if state.limit is None or current is None or not _evidence(state, begun_at, now):
+    if state.limit is None or not _evidence(state, begun_at, now):
         return calm
     full = configured or CEILING
-    if current * 2 >= full:
+    if current is None or current * 2 >= full:
         return replace(
             state,
             limit=None,
@@ -108,7 +114,7 @@ def failed(
         return None
     in_a_row = state.faults + 1 if now - (state.fault_at or 0) <= FAULT_WINDOW else 1
     fresh = begun_at >= max(state.changed_at or 0, state.closed_until or 0)
-    probing = state.limit is not None and state.limit <= PROBE and fresh
+    probing = fresh and state.limit is not None and state.limit <= PROBE and not _lapsed(state, now)
     if probing or in_a_row >= OPEN_AFTER:
         return _open(state, now, draw)
     counted = replace(state, faults=in_a_row, fault_at=now)

@@ -29,7 +29,7 @@ def retry(case: Case, plan: Plan) -> Decision:
     """Wait and call again; where attempts or time don't allow it, what else there is."""
     lane = _lane(case)
     if attempts_left(case.job, case.policy, lane) == 0:
-        return _otherwise(case, Reason.MAX_ATTEMPTS_EXHAUSTED, plan)
+        return _exhausted(case, lane, plan)
     wait = max(case.hint or _backoff(case, lane), plan.floor)
     at = case.now + wait
     if not fits(case.job, lane, at, case.call_ms):
@@ -75,6 +75,13 @@ def _why(case: Case, wait: int, plan: Plan) -> str:
     else:
         source = "waits before anyone looks again" if wait == plan.floor else "waits our own back-off"
     return f"{case.signal.error_class.value}: {source}"
+
+
+def _exhausted(case: Case, lane: Lane, plan: Plan) -> Decision:
+    """No attempt is left on this route. A job whose caller waits in `/run` may go on without them."""
+    at = case.now + max(case.hint or _backoff(case, lane), plan.floor)
+    done = not case.in_run or plan.duplicate or case.closed_for(Reason.MAX_ATTEMPTS_EXHAUSTED)
+    return _otherwise(case, Reason.MAX_ATTEMPTS_EXHAUSTED, plan, None if done else _to_background(case, lane, at, plan))
 
 
 def _too_late(case: Case, lane: Lane, at: int, plan: Plan) -> Decision:

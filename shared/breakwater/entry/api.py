@@ -17,7 +17,9 @@ from breakwater.usecases.again import again
 from breakwater.usecases.cancel import cancel
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.diagnose import diagnosis, shown
+from breakwater.usecases.latest import latest
 from breakwater.usecases.read import etag, listed, own_job, story, view, with_result
+from breakwater.usecases.redeliver import redeliver
 from breakwater.usecases.usage import usage
 
 Call = Callable[[Deps, Principal, Mapping[str, Any], str], dict[str, Any]]
@@ -34,7 +36,7 @@ def _dispatch(deps: Deps, event: Mapping[str, Any]) -> dict[str, Any]:
     for method, pattern, call in ROUTES:
         found = pattern.fullmatch(http["path"])
         if found and method == http["method"]:
-            return call(deps, principal_of(event), event, found.groupdict().get("job_id", ""))
+            return call(deps, principal_of(event), event, next(iter(found.groupdict().values()), ""))
     raise NotFound("There is nothing at this path.", field="path", rule="route", fix="see the API reference")
 
 
@@ -113,10 +115,22 @@ def _retry(deps: Deps, caller: Principal, _event: Mapping[str, Any], job_id: str
     return response(202, view(deps, renewed), {"location": f"/v1/jobs/{job_id}"})
 
 
+def _notify(deps: Deps, caller: Principal, _event: Mapping[str, Any], job_id: str) -> dict[str, Any]:
+    caller.need("submit")
+    job = redeliver(deps, own_job(deps, caller, job_id), caller.owner_key)
+    return response(202, view(deps, job), {"location": f"/v1/jobs/{job_id}"})
+
+
 def _usage(deps: Deps, caller: Principal, event: Mapping[str, Any], _job_id: str) -> dict[str, Any]:
     caller.need("read")
     period = (event.get("queryStringParameters") or {}).get("period", "")
     return response(200, usage(deps, caller.owner_key, period))
+
+
+def _latest(deps: Deps, caller: Principal, event: Mapping[str, Any], workflow: str) -> dict[str, Any]:
+    caller.need("read")
+    found = latest(deps, caller, workflow, (event.get("queryStringParameters") or {}).get("user_ref"))
+    return response(200, found, {"age": str(found["age_ms"] // 1000), "warning": '110 - "Response is Stale"'})
 
 
 _JOB = r"/v1/jobs/(?P<job_id>[^/]{1,64})"
@@ -130,6 +144,8 @@ ROUTES: tuple[tuple[str, re.Pattern[str], Call], ...] = tuple(
         ("GET", _JOB + "/diagnosis", _diagnosis),
         ("POST", _JOB + "/cancel", _cancel),
         ("POST", _JOB + "/retry", _retry),
+        ("POST", _JOB + "/notify", _notify),
         ("GET", r"/v1/usage", _usage),
+        ("GET", r"/v1/workflows/(?P<workflow>[a-z0-9_]{1,64})/latest", _latest),
     )
 )

@@ -129,7 +129,8 @@ def answered(event: Mapping[str, Any], log: Log, work: Callable[[], dict[str, An
 def _row(error: BreakwaterError) -> tuple[int, str, dict[str, str]]:
     """One table of four rows: who has to act decides the status."""
     if isinstance(error, Rejected):
-        return error.status, error.slug, {}
+        wait = getattr(error, "retry_after_ms", None)
+        return error.status, error.slug, {} if wait is None else {"retry-after": str(max(1, -(-wait // 1000)))}
     if isinstance(error, Conflict):
         return 409, "conflict", {"retry-after": "1"}
     if isinstance(error, Unavailable):
@@ -151,7 +152,7 @@ def problem(
         if (value := getattr(error, name, None)) is not None:
             body[name] = value
     body |= {{"job": "job_id"}.get(name, name): value for name, value in error.ids.items() if value is not None}
-    if status < 500 or not isinstance(error, BreakwaterError):  # noqa: PLR2004 - ids of a defect stay in the log
+    if status < 500 or isinstance(error, Rejected):  # noqa: PLR2004 - ids of a defect stay in the log
         body["request_id"] = request_id
     else:
         body = {name: body[name] for name in ("type", "title", "status")} | {"request_id": request_id}

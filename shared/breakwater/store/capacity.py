@@ -113,7 +113,7 @@ class CapacityTable(RateTable):
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._client.put_item(
                     TableName=self._table,
-                    Item=to_wire({"pk": f"LATEST#{key}", "sk": META, "at": at, "data": dict(data)}),
+                    Item=to_wire({"pk": f"LATEST#{key}", "sk": META, "noted_at": at, "data": dict(data)}),
                     ConditionExpression=condition.text,
                     ExpressionAttributeValues=to_wire(condition.values),
                 )
@@ -131,7 +131,7 @@ class CapacityTable(RateTable):
         if not item:
             return None
         plain = from_wire(item)
-        return {**plain["data"], "at": plain["at"]}
+        return {**plain["data"], "at": plain["noted_at"]}
 
 
 def _held(slot: Slot) -> when.Condition:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain import identity
-from breakwater.domain.errors import InvalidRequest, KeyReused, NotAuthorised, StaleVersion
+from breakwater.domain.errors import InvalidRequest, KeyReused, NotAuthorised, Overloaded, StaleVersion, TooMany
 from breakwater.domain.job import Job
 from breakwater.domain.machine import Step
 from breakwater.domain.obligations import Nudge, lane_queue, schedule
@@ -21,11 +21,14 @@ from breakwater.domain.records import input_key
 from breakwater.domain.request import JobRequest
 from breakwater.domain.routes import Route
 from breakwater.domain.states import PRIORITY_RANK, Lane, Status
-from breakwater.domain.timing import DAY, SECOND
+from breakwater.domain.timing import RESPONSE_RESERVE, SECOND
 from breakwater.ports import Committed
 from breakwater.usecases.bodies import child_with_body, encode
 from breakwater.usecases.change import landed, send
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.notify import check_callback
+from breakwater.usecases.protect import check
+from breakwater.usecases.retention import keep_until, retained
 
 _RENUDGE_AFTER = 10 * SECOND
 _TRIES = 3
@@ -62,20 +65,31 @@ def admit(
     request_id: str | None,
     *,
     interactive: bool = False,
+    arrived_at: int | None = None,
 ) -> Admitted:
     """Store the intent and nudge a worker, or find the job that stands for it already.
 
     Raises `InvalidRequest`, `NotAuthorised`, `KeyReused` (same key, other payload) before anything is stored, and
-    `StoreUnavailable` when nothing could be stored; an error before a job exists binds no key.
+    `StoreUnavailable` when nothing could be stored; an error before a job exists binds no key. `Overloaded` and
+    `TooMany` turn new work away that would only wait until it is too old.
+
+    `arrived_at`: a caller waits since then, and works on the job itself. Nobody is nudged, and `due_at` lies behind the
+    deadline.
     """
     principal.need("submit")
     policy, route = _place(deps, request)
+    check_callback(deps, principal.owner_key, request.callback_url)
     now = deps.now()
     payload = request.input.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     job = _new_job(deps, principal, request, key, request_id, policy, route, payload, now, interactive=interactive)
+    if arrived_at is not None and job.deadline_at is not None:
+        job = job.with_(deadline_at=arrived_at + policy.deadline_ms)
+    standing = _turned_away(deps, job, policy, now)
+    if standing is not None:
+        return standing
     for _ in range(_TRIES):
         _store_input(deps, job, payload)
-        planned, nudges = schedule(None, job, now)
+        planned, nudges = _planned(job, now, here=arrived_at is not None)
         answer = deps.store.create(planned, now)
         if isinstance(answer, Committed):
             landed(deps, Step(None, answer.job, "Admitted", nudges))
@@ -83,6 +97,25 @@ def admit(
         if answer.current is not None:
             return _known(deps, answer.current, job, policy, now)
     raise StaleVersion(job=job.job_id)
+
+
+def _planned(job: Job, now: int, *, here: bool) -> tuple[Job, tuple[Nudge, ...]]:
+    """The first look: nudged at once, or, for a job that is worked on here, only if this process is lost."""
+    if here and job.deadline_at is not None:
+        return job.with_(due_at=job.deadline_at + RESPONSE_RESERVE), ()
+    return schedule(None, job, now)
+
+
+def _turned_away(deps: Deps, job: Job, policy: Policy, now: int) -> Admitted | None:
+    """New work only: an intent that was admitted before is answered however long the queue is."""
+    try:
+        check(deps, job, policy)
+    except (Overloaded, TooMany):
+        standing = deps.store.get(job.job_id)
+        if standing is None or not retained(standing, now):
+            raise
+        return _known(deps, standing, job, policy, now)
+    return None
 
 
 def _place(deps: Deps, request: JobRequest) -> tuple[Policy, Route]:
@@ -157,7 +190,7 @@ def _new_job(
         requested_model=route.model,
         estimated_cost=_estimate(payload, route, policy),
         estimated_tokens=_tokens(payload, route, policy),
-        ttl=(now + policy.retention_days * DAY) // 1000,
+        ttl=keep_until(policy, now + budget.max_queue_age_ms, now),
     )
 
 

@@ -13,6 +13,7 @@ from breakwater.domain.machine import Step, advance
 from breakwater.domain.policy import Policy
 from breakwater.domain.records import Child, audit_key, generation_key
 from breakwater.domain.states import Reason, Status
+from breakwater.domain.switches import SwitchName, in_force
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps
 
@@ -32,8 +33,8 @@ _DOUBLING = frozenset({Reason.PARTIAL_OUTPUT_COMMITTED, Reason.NOT_IDEMPOTENT, R
 
 def again(deps: Deps, job: Job, policy: Policy, by: str) -> Job:
     """The job in its new generation; raises `TooLate` or `TooMany` with the reason."""
-    _check(job, policy)
     now = deps.now()
+    _check(job, _allowed(deps, job, policy, now))
     lane = policy.start_lane(interactive=False)
     event = ev.Replayed(
         by=by,
@@ -62,7 +63,15 @@ def again(deps: Deps, job: Job, policy: Policy, by: str) -> Job:
     return step.job if step else deps.store.get(job.job_id) or job
 
 
-def _check(job: Job, policy: Policy) -> None:
+def _allowed(deps: Deps, job: Job, policy: Policy, now: int) -> int:
+    """How often: the policy's number, unless an operator's switch says another."""
+    thrown = in_force(deps.control.switches(), now).get(SwitchName.MANUAL_RETRY)
+    if thrown is None or thrown.limit is None or not thrown.concerns(job.workflow, job.priority):
+        return policy.manual_retries
+    return thrown.limit
+
+
+def _check(job: Job, allowed: int) -> None:
     if job.status is not Status.DEAD_LETTER or job.closed_at is not None:
         raise _late(job, "The job is not in a dead letter that can be retried.", "only dead letters are retried")
     if job.reason in _POINTLESS:
@@ -70,9 +79,9 @@ def _check(job: Job, policy: Policy) -> None:
     unsafe = job.side_effects != "none" and (job.possible_duplicate or job.attempt > 0)
     if job.reason in _DOUBLING or job.partial_output_committed or unsafe:
         raise _late(job, "A repeat could double an effect.", "ask the operator for a reviewed replay")
-    if job.manual_retries >= policy.manual_retries:
+    if job.manual_retries >= allowed:
         raise TooMany(
-            f"The workflow allows {policy.manual_retries} manual retries.",
+            f"Manual retries allowed now: {allowed}.",
             field="job_id",
             rule="manual_retries",
             fix="ask the operator for a replay",

@@ -23,6 +23,7 @@ from breakwater.usecases.deps import Deps
 
 CLAIM_WITHIN = 20 * SECOND  # a claim later than this leaves its numbers to whoever verifies them
 _LOOKS = 4
+_WIDE = 8  # narrower limits have a line even when all their numbers were just given back
 _STAMPS = 10**9
 
 
@@ -101,8 +102,9 @@ def _first_in_line(deps: Deps, job: Job, limit: ScopeLimit, in_use: int, rank: i
     """Whether nobody who waits here comes first. Where somebody waits for an answer, lanes keep capacity apart."""
     if job.woken_for == limit.scope or job.lane in PEOPLE_WAIT:
         return True
-    if in_use * 2 < (limit.limit if limit.ramp is None else limit.ramp):
-        return True
+    most = limit.limit if limit.ramp is None else limit.ramp
+    if most >= _WIDE and in_use * 2 < most:
+        return True  # so much room that nobody waits
     first = next(iter(deps.store.waiters(limit.scope, 1)), None)
     return first is None or first.job_id == job.job_id or rank < first.rank
 

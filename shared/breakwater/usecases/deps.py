@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from breakwater.domain.routes import Catalogue
-from breakwater.ports import Bus, Clock, Control, JobStore, Log, Payloads, Providers, Queues
+from breakwater.ports import Bus, Clock, Control, JobStore, Log, Notifier, Payloads, Providers, Queues, Spending
+
+
+class Noticed:
+    """What this process lately told and read about how long work waits; see `protect.py`."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, int] = {}
+        self.read: dict[str, tuple[int, Mapping[str, Any] | None]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +32,12 @@ class Deps:
     draw: Callable[[], float]
     providers: Providers | None = None
     bus: Bus | None = None
+    notifier: Notifier | None = None
+    notify_secrets: Callable[[], Mapping[str, Any]] = dict  # by owner, and `default`
+    loopback_hosts: frozenset[str] = frozenset()  # callbacks on this machine, for local use only
+    spending: Spending | None = None
     code_version: str = ""
+    noticed: Noticed = field(default_factory=Noticed)
 
     def now(self) -> int:
         """The time in ms since the epoch."""

@@ -27,13 +27,15 @@ from breakwater.domain.timing import HOUR, SECOND
 from breakwater.usecases.capacity import free
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.latest import remember
+from breakwater.usecases.notify import GivenUp, Later, Outcome, notify, notify_key
 from breakwater.usecases.releaser import release
 from breakwater.usecases.retention import retained
 
 GIVE_UP_TRIES = 30
 _ONCE_A_GENERATION = frozenset({EffectKind.DEAD_LETTER, EffectKind.BUS_EVENT, EffectKind.NOTIFY})
 _SLOW = HOUR
-Deliver = Callable[[Deps, Job, str, Owed], None]
+Deliver = Callable[[Deps, Job, str, Owed], Outcome]
 
 
 def effects(deps: Deps, job_id: str) -> str:
@@ -41,47 +43,64 @@ def effects(deps: Deps, job_id: str) -> str:
     job = deps.store.get(job_id)
     if job is None or not retained(job, deps.now()):
         return "gone"
-    due = {key: owed for key, owed in job.owed.items() if owed.next_at <= deps.now() and _kind(key) in DELIVER}
+    due = _due(job, deps.now())
     if not due:
         return "nothing"
-    postponed: dict[str, Owed | None] = {key: _deliver(deps, job, key, owed) for key, owed in due.items()}
-    change(deps, job, lambda standing: _paid(deps, standing, postponed))
-    return "postponed" if any(postponed.values()) else "delivered"
+    outcomes = {key: _deliver(deps, job, key, job.owed[key]) for key in due}
+    change(deps, job, lambda standing: _paid(deps, standing, outcomes))
+    return "postponed" if any(isinstance(one, Later) for one in outcomes.values()) else "delivered"
+
+
+def _due(job: Job, now: int) -> list[str]:
+    """What is due, receivers outside last and one at a time: they may be slow, and what is left is nudged again."""
+    due = [key for key, owed in job.owed.items() if owed.next_at <= now and _kind(key) in DELIVER]
+    ours = [key for key in due if _kind(key) is not EffectKind.NOTIFY]
+    return ours + sorted(key for key in due if _kind(key) is EffectKind.NOTIFY)[:1]
 
 
 def _kind(key: str) -> EffectKind:
     return EffectKind(key.partition("#")[0])
 
 
-def _deliver(deps: Deps, job: Job, key: str, owed: Owed) -> Owed | None:
-    """None when delivered (or given up) and recorded; else when to try again."""
-    failure: str | None = None
+def _deliver(deps: Deps, job: Job, key: str, owed: Owed) -> Outcome:
+    """Delivered or given up, and recorded; or when to try again."""
     try:
-        DELIVER[_kind(key)](deps, _as_it_was(deps, job, key), key, owed)
+        outcome = DELIVER[_kind(key)](deps, _as_it_was(deps, job, key), key, owed)
     except Unavailable as error:
-        failure = type(error).__name__
-    if failure is not None and owed.tries + 1 < GIVE_UP_TRIES:
-        deps.log.note("effect_postponed", job_id=job.job_id, effect=key, tries=owed.tries + 1, why=failure)
-        wait = min(_SLOW, (SECOND * 10) << min(owed.tries, 10))
-        return Owed(next_at=deps.now() + wait, tries=owed.tries + 1, ref=owed.ref)
+        outcome = _unavailable(deps, owed, type(error).__name__)
+    if isinstance(outcome, Later):
+        deps.log.note("effect_postponed", job_id=job.job_id, effect=key, tries=outcome.owed.tries, why=outcome.why)
+        return outcome
     record: dict[str, Any] = {"at": deps.now(), "tries": owed.tries + 1, "id": effect_id(job, key)}
-    if failure is not None:
-        record["given_up"] = failure
-        deps.log.note("effect_given_up", job_id=job.job_id, effect=key, why=failure)
+    if isinstance(outcome, GivenUp):
+        record["given_up"] = outcome.why
+        deps.log.note("effect_given_up", job_id=job.job_id, effect=key, why=outcome.why, kind=_kind(key).value)
     deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=record), job.ttl)
-    return None
+    return outcome
 
 
-def _paid(deps: Deps, standing: Job, postponed: Mapping[str, Owed | None]) -> Step | None:
+def _unavailable(deps: Deps, owed: Owed, why: str) -> Later | GivenUp:
+    if owed.tries + 1 >= GIVE_UP_TRIES:
+        return GivenUp(why)
+    wait = min(_SLOW, (SECOND * 10) << min(owed.tries, 10))
+    return Later(Owed(next_at=deps.now() + wait, tries=owed.tries + 1, ref=owed.ref), why)
+
+
+def _paid(deps: Deps, standing: Job, outcomes: Mapping[str, Outcome]) -> Step | None:
     owed = dict(standing.owed)
-    for key, later in postponed.items():
+    told = standing.notify_reason
+    for key, outcome in outcomes.items():
         if key not in owed:
             continue
-        if later is None:
-            del owed[key]
+        if isinstance(outcome, Later):
+            owed[key] = outcome.owed
         else:
-            owed[key] = later
-    return amend(standing, deps.now(), why="EffectsDelivered", owed=owed) if owed != standing.owed else None
+            del owed[key]
+        if key == notify_key(standing):
+            told = None if outcome is None else outcome.why
+    if owed == standing.owed:
+        return None
+    return amend(standing, deps.now(), why="EffectsDelivered", owed=owed, notify_reason=told)
 
 
 def effect_id(job: Job, key: str) -> str:
@@ -182,6 +201,8 @@ def dead_letter_reference(job: Job, reference_id: str) -> dict[str, Any]:
 
 
 def _bus(deps: Deps, job: Job, key: str, _owed: Owed) -> None:
+    """Told once it ended, and kept as the last result where the policy serves one."""
+    remember(deps, job)
     if deps.bus is not None:
         deps.bus.put(effect_id(job, key), f"job.{job.status.value}", bus_detail(job), job.completed_at or deps.now())
 
@@ -217,9 +238,14 @@ def _release(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
         release(deps, scope)
 
 
+def _notify(deps: Deps, job: Job, key: str, owed: Owed) -> Outcome:
+    return notify(deps, job, effect_id(job, key), bus_detail(job), owed)
+
+
 DELIVER: Mapping[EffectKind, Deliver] = {
     EffectKind.RELEASE: _release,
     EffectKind.USAGE: _usage,
     EffectKind.DEAD_LETTER: _dead_letter,
     EffectKind.BUS_EVENT: _bus,
+    EffectKind.NOTIFY: _notify,
 }

@@ -23,6 +23,7 @@ from breakwater.domain.switches import SwitchName, concerning, paused
 from breakwater.domain.timing import DAY, SECOND
 from breakwater.usecases import capacity
 from breakwater.usecases.alternative import alternative
+from breakwater.usecases.budgets import over_budget
 from breakwater.usecases.deps import Deps
 
 _SPREAD = 2 * SECOND  # those whom a rate refused don't all come back at once
@@ -52,7 +53,7 @@ def gate(deps: Deps, job: Job, policy: Policy | None, route: Route | None, now: 
     """What the claim needs, or the event that keeps a job from being leased."""
     if policy is None or route is None:
         return Held(ev.HeldForReview(reason=Reason.POLICY_MISSING, review_expires_at=now + 3 * DAY))
-    held = _own_limits(job, policy, now) or _paused(deps, job, policy, now)
+    held = _own_limits(job, policy, now) or _paused(deps, job, policy, now) or over_budget(deps, job, policy, now)
     if held is not None:
         return Held(held)
     state = deps.store.route(route.route_key)

@@ -11,9 +11,11 @@ from breakwater.domain.job import Job
 from breakwater.domain.polling import next_poll_after
 from breakwater.domain.records import Child, execution_data
 from breakwater.domain.states import Status
+from breakwater.domain.switches import concerning
 from breakwater.usecases.admit import Principal
 from breakwater.usecases.bodies import read_body
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.notify import shown as notification
 from breakwater.usecases.retention import retained
 
 PRESIGN_SECONDS = 300
@@ -86,10 +88,16 @@ def view(deps: Deps, job: Job) -> dict[str, Any]:
     shown: dict[str, Any] = {name: _plain(getattr(job, name)) for name in PUBLIC}
     shown |= {"status": job.status.value, "reason": job.reason.value, "final": job.final}
     shown["owed"] = sorted(job.owed)
+    if job.callback_url is not None:
+        shown["notification"] = notification(job)
     policy = deps.catalogue.policy(job.workflow)
     wait = next_poll_after(job, policy.expected_duration_ms if policy else _DEFAULT_EXPECTED_MS, now)
     if wait is not None:
         shown["next_poll_after_ms"] = wait
+    thrown = concerning(deps.control.switches(), now, job.workflow, job.priority, job.route_key)
+    degraded = [] if job.final else [one.shown() for one in thrown]
+    if degraded:
+        shown["degraded"] = degraded
     return shown
 
 

@@ -31,13 +31,13 @@ _owners: dict[str, str] = {}  # a job's owner never changes, so a warm process r
 _MOST_OWNERS = 10_000
 
 
-def release(deps: Deps, scope: str) -> int:
-    """Wake whom there is room for; how many that was."""
+def release(deps: Deps, scope: str, just_served: str | None = None) -> int:
+    """Wake whom there is room for; how many that was. The owner whose job made room has had its turn."""
     line = deps.store.waiters(scope, LINE)
     free, taken = _room(deps, scope, line)
     if free <= 0:
         return 0
-    chosen = [one.job_id for one in line] if free >= len(line) else _fairly(deps, line, taken, free)
+    chosen = [one.job_id for one in line] if free >= len(line) else _fairly(deps, line, taken, free, just_served)
     return sum(_wake(deps, job_id, scope) for job_id in chosen)
 
 
@@ -65,10 +65,12 @@ def _room_for(deps: Deps, scope: str, job: Job) -> tuple[int, list[Slot]]:
     return capacity.room(deps, limit) if limit else (BATCH, [])
 
 
-def _fairly(deps: Deps, line: Sequence[Waiter], taken: Sequence[Slot], most: int) -> list[str]:
+def _fairly(deps: Deps, line: Sequence[Waiter], taken: Sequence[Slot], most: int, just_served: str | None) -> list[str]:
     holders = [slot.job_id for slot in taken]
     _learn_owners(deps, [*(one.job_id for one in line), *holders])
     busy = Counter(_owners.get(job_id, "") for job_id in holders)
+    if just_served is not None:
+        busy[just_served] += 1
     return turns([(one.job_id, _owners.get(one.job_id, "")) for one in line], busy, most)
 
 
@@ -122,7 +124,7 @@ def capacity_freed(deps: Deps, step: Step) -> None:
         if before.slots and not step.job.slots and before.execution is not None:
             capacity.free(deps, before.job_id, before.execution.epoch, before.slots)
         for scope in scopes:
-            release(deps, scope)
+            release(deps, scope, before.owner_key)
     except Unavailable as error:
         deps.log.note("release_left_to_effects", job_id=step.job.job_id, why=type(error).__name__)
 

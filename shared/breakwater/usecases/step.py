@@ -34,6 +34,7 @@ from breakwater.usecases.conclude import conclude, mine
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.gates import Grant, Held, gate
 from breakwater.usecases.lease import LeaseKeeper, lease_ms
+from breakwater.usecases.protect import notice_wait
 from breakwater.usecases.releaser import release
 from breakwater.usecases.retention import retained
 
@@ -99,6 +100,7 @@ def _step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, 
     if claimed is None:
         give_back(deps, job, found.taken)
         return Verdict.LOST_RACE
+    notice_wait(deps, job, now)
     _work(deps, claimed, policy, route, payload, remaining_ms, in_run=in_run)
     return Verdict.WORKED
 
@@ -171,7 +173,7 @@ def _claim(
     return landed.job if landed else None
 
 
-def _work(  # noqa: PLR0913 - everything one call needs
+def _work(
     deps: Deps,
     job: Job,
     policy: Policy,

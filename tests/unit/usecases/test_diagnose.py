@@ -75,8 +75,8 @@ def crashing(world):
 
 def route_closed(world):
     """Route closed."""
-    _close(world, "plain", world.clock.now() + 30 * MINUTE)
     job_id = queued(world)
+    _close(world, "plain", world.clock.now() + 30 * MINUTE)
     world.pump()
     return job_id
 
@@ -183,8 +183,8 @@ def attempts_gone(world):
 
 def grew_old_behind_a_closed_route(world):
     """Grew old behind a closed route."""
-    _close(world, "plain", world.clock.now() + 60 * MINUTE)
     job_id = queued(world)
+    _close(world, "plain", world.clock.now() + 60 * MINUTE)
     world.settle()
     return job_id
 

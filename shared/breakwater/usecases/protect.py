@@ -1,0 +1,114 @@
+"""When is new work turned away? When it would only wait until it is too old, or take from people what they wait for.
+
+How long work waits is noticed by the workers that take it: one small item per lane, and per lane and owner, written
+only while waits are noticeable and at most every ten seconds a process. So a quiet system writes nothing, and admission
+knows the backlog's age from one cached read. A route that is closed for longer than a job may wait says the same.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from breakwater.domain.errors import Overloaded, TooMany, Unavailable
+from breakwater.domain.job import Job
+from breakwater.domain.policy import Policy
+from breakwater.domain.priority import sheds
+from breakwater.domain.records import RouteState
+from breakwater.domain.states import Lane
+from breakwater.domain.timing import MINUTE, SECOND
+from breakwater.usecases.deps import Deps
+
+NOTICEABLE = 5 * SECOND
+FRESH = MINUTE  # an older notice says nothing about now
+_EVERY = 10 * SECOND
+_KEEP = 5 * SECOND
+_MOST = 1_000
+
+
+def backlog_key(lane: Lane, owner_key: str | None = None) -> str:
+    """Where a lane's wait is noticed, or that of one owner in it."""
+    return f"LANE#{lane.value}" + ("" if owner_key is None else f"#{quote(owner_key, safe='')}")
+
+
+def notice_wait(deps: Deps, job: Job, now: int) -> None:
+    """A worker takes a job: tell how long it had been ready, if that is worth telling."""
+    wait = now - max(job.ready_at, job.round_started_at)
+    if wait < NOTICEABLE:
+        return
+    for key in (backlog_key(job.lane), backlog_key(job.lane, job.owner_key)):
+        if now - deps.noticed.written.get(key, 0) < _EVERY:
+            continue
+        if len(deps.noticed.written) > _MOST:
+            deps.noticed.written.clear()
+        deps.noticed.written[key] = now
+        try:
+            deps.store.put_latest(key, now, {"wait_ms": wait})
+        except Unavailable:
+            return  # the next job tells
+
+
+def waited(deps: Deps, lane: Lane, owner_key: str | None = None) -> int:
+    """How long work of a lane lately waited, in ms; 0 where nothing noticeable was told."""
+    key, now = backlog_key(lane, owner_key), deps.now()
+    kept = deps.noticed.read.get(key)
+    if kept is None or now - kept[0] > _KEEP:
+        if len(deps.noticed.read) > _MOST:
+            deps.noticed.read.clear()
+        kept = (now, deps.store.latest(key))
+        deps.noticed.read[key] = kept
+    found = kept[1]
+    return int(found["wait_ms"]) if found is not None and now - int(found["at"]) <= FRESH else 0
+
+
+def check(deps: Deps, job: Job, policy: Policy) -> None:
+    """Raise `Overloaded` (503) or `TooMany` (429), with an honest time to come again, or let the job in."""
+    now = deps.now()
+    most = _most(policy, job)
+    state = deps.store.route(job.route_key)
+    in_lane = waited(deps, job.lane)
+    if sheds(policy, job.lane, job.priority) and (in_lane > policy.lane(job.lane).max_wait_ms or _shut(state, now)):
+        raise Overloaded(
+            "Work of this priority is turned away while capacity is short.",
+            field="priority",
+            rule="shed_priority_below",
+            fix="come again later, or submit it as a background job",
+            retry_after_ms=max(in_lane, _opens_in(state, now), NOTICEABLE),
+        )
+    if _opens_in(state, now) >= most and not policy.may_fall_back:
+        raise Overloaded(
+            f"The route is closed ({state.reason if state else ''}) for longer than the work may wait.",
+            field="workflow",
+            rule="route_closed",
+            fix="come again after the time given",
+            retry_after_ms=max(SECOND, _opens_in(state, now) - most),
+        )
+    if in_lane >= most:
+        raise Overloaded(
+            "The work ahead would take longer than this may wait.",
+            field="workflow",
+            rule="backlog_age",
+            fix="come again after the time given",
+            retry_after_ms=max(SECOND, in_lane - most, NOTICEABLE),
+        )
+    own = waited(deps, job.lane, job.owner_key)
+    if own >= most:
+        raise TooMany(
+            "Your own work ahead would take longer than this may wait.",
+            field="workflow",
+            rule="owner_backlog_age",
+            fix="come again after the time given",
+            retry_after_ms=max(SECOND, own - most, NOTICEABLE),
+        )
+
+
+def _most(policy: Policy, job: Job) -> int:
+    """How long the work may wait before it is of no use."""
+    return policy.lane(job.lane).max_queue_age_ms
+
+
+def _shut(state: RouteState | None, now: int) -> bool:
+    return state is not None and state.closed(now)
+
+
+def _opens_in(state: RouteState | None, now: int) -> int:
+    return (state.closed_until or now) - now if state is not None and state.closed(now) else 0

@@ -1,0 +1,52 @@
+"""Whose turn it is: owners in turn, each owner's jobs in order, nobody woken twice or for nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from breakwater.domain.release import LONGEST_RECHECK, recheck_at, turns
+
+LINES = st.lists(st.sampled_from("abcd"), max_size=40).map(lambda owners: [(f"j{n}", o) for n, o in enumerate(owners)])
+
+
+@given(line=LINES, busy=st.dictionaries(st.sampled_from("abcde"), st.integers(0, 5)), most=st.integers(0, 50))
+def test_as_many_as_there_is_room_for_each_owner_in_order(line, busy, most):
+    """No job twice, none out of its owner's order, and as many as fit."""
+    chosen = turns(line, busy, most)
+
+    assert len(chosen) == len(set(chosen)) == min(most, len(line))
+    place = {job: n for n, (job, _) in enumerate(line)}
+    owner = dict(line)
+    for name in "abcd":
+        own = [place[job] for job in chosen if owner[job] == name]
+        assert own == sorted(own)
+
+
+@given(line=LINES, most=st.integers(1, 50))
+def test_no_owner_is_more_than_one_ahead_of_another_that_waits(line, most):
+    """Round robin: a flood gets its share and no more."""
+    chosen = turns(line, {}, most)
+    owner = dict(line)
+    got = Counter(owner[job] for job in chosen)
+    left = Counter(owner.values()) - got
+
+    for hungry in left:
+        assert all(count <= got[hungry] + 1 for count in got.values())
+
+
+def test_a_flood_does_not_keep_a_latecomer_waiting():
+    """One owner holds everything and has a hundred in line; the other's first job goes next."""
+    line = [*((f"a{n}", "a") for n in range(100)), ("b0", "b")]
+
+    assert turns(line, {"a": 4}, 1) == ["b0"]
+
+
+def test_rechecks_are_slow_and_double():
+    """They are the safety net, not the way capacity is found."""
+    waits = [recheck_at(0, n) for n in range(8)]
+
+    assert waits[:3] == [60_000, 120_000, 240_000]
+    assert waits[-1] == LONGEST_RECHECK
