@@ -24,8 +24,10 @@ Metric = tuple[str, float, str]
 class JsonLog:
     """`ports.Log` as JSON lines on standard output, which Lambda ships to the function's own log group."""
 
-    def __init__(self, now: Callable[[], int], stream: TextIO | None = None, **always: Any) -> None:
-        self._now, self._stream, self._always = now, stream, always
+    def __init__(
+        self, now: Callable[[], int], stream: TextIO | None = None, namespace: str = NAMESPACE, **always: Any
+    ) -> None:
+        self._now, self._stream, self._namespace, self._always = now, stream, namespace, always
 
     def bind(self, **always: Any) -> None:
         """Fields that every following line carries (request ids, the function's name)."""
@@ -67,20 +69,22 @@ class JsonLog:
     def _write(self, line: Mapping[str, Any], metrics: list[Metric]) -> None:
         told = {name: value for name, value in {**self._always, **line}.items() if value is not None}
         if metrics:
-            told |= embedded(metrics, told, self._now())
+            told |= embedded(metrics, told, self._now(), self._namespace)
         stream = self._stream or sys.stdout
         stream.write(json.dumps({"at": self._now(), **told}, separators=(",", ":"), default=str) + "\n")
         stream.flush()
 
 
-def embedded(metrics: list[Metric], line: Mapping[str, Any], now: int) -> dict[str, Any]:
+def embedded(
+    metrics: list[Metric], line: Mapping[str, Any], now: int, namespace: str = NAMESPACE
+) -> dict[str, Any]:
     """The `_aws` block and values of the embedded metric format, by route, workflow and lane where known."""
     dimensions = [name for name in ("workflow", "lane", "route_key") if line.get(name)]
     block = {
         "Timestamp": now,
         "CloudWatchMetrics": [
             {
-                "Namespace": NAMESPACE,
+                "Namespace": namespace,
                 "Dimensions": [[], dimensions] if dimensions else [[]],
                 "Metrics": [{"Name": name, "Unit": unit} for name, _, unit in metrics],
             }
@@ -99,10 +103,14 @@ def step_metrics(event: str, before: Job | None, job: Job) -> list[Metric]:
             ("QueueWait", max(0, job.updated_at - max(before.ready_at, before.round_started_at)), "Milliseconds")
         )
         found.append(("Attempts", 1, "Count"))
+        if job.slots:  # the lowest free number is taken, so the highest one held tells how many are in use
+            found.append(("SlotsInUse", max(slot.n for slot in job.slots) + 1, "Count"))
         if before.retry_after_ms is not None and before.reason is Reason.PROVIDER_WAIT_HINT:
             found.append(("HintObeyedBy", job.updated_at - before.ready_at, "Milliseconds"))
     if event in ("RetryScheduled", "FellBack", "DeadLettered", "HeldForReview"):
         found += _provider_metrics(job)
+    if event == "Swept" and job.nudges > 1:
+        found.append(("NudgeUnanswered", 1, "Count"))
     if job.final and before is not None and not before.final:
         found += _final_metrics(job)
     return found
@@ -119,10 +127,12 @@ def _provider_metrics(job: Job) -> list[Metric]:
 
 
 def _final_metrics(job: Job) -> list[Metric]:
-    good = job.status is Status.SUCCEEDED
+    """Who was cancelled neither succeeded nor failed, so the average of `Succeeded` is the success rate."""
+    cancelled = job.status is Status.CANCELLED
+    rate: list[Metric] = [] if cancelled else [("Succeeded", 1 if job.status is Status.SUCCEEDED else 0, "Count")]
     return [
-        ("Succeeded", 1 if good else 0, "Count"),
-        ("Finished", 0 if job.status is Status.CANCELLED else 1, "Count"),
+        *rate,
+        ("Finished", 0 if cancelled else 1, "Count"),
         ("DeadLetters", 1 if job.status is Status.DEAD_LETTER else 0, "Count"),
         ("CostMicros", job.cost_micros, "None"),
         ("TimeToFinal", job.updated_at - job.created_at, "Milliseconds"),
@@ -134,9 +144,15 @@ _COUNTED: Mapping[str, str] = {
     "nudge_lost": "NudgeLost",
     "delivery_refused": "DeliveryRefused",
     "effect_given_up": "EffectGivenUp",
+    "notified": "Notified",
+    "notification_failed": "NotificationFailed",
+    "budget_soft_exceeded": "BudgetSoftExceeded",
+    "budget_exhausted": "BudgetExhausted",
     "unreadable_message": "UnreadableMessage",
     "route_closed": "RouteClosed",
     "late_write": "LateWrite",
+    "audit_line_lost": "AuditLineLost",
+    "swept": "SweepRan",
 }
 
 
@@ -158,6 +174,8 @@ def note_metrics(name: str, more: Mapping[str, Any]) -> list[Metric]:
         found.append(("WebhookDelay", float(more.get("delay_ms", 0)), "Milliseconds"))
     if name == "delivery_taken" and more.get("verdict") == "conflicting":
         found.append(("DeliveryConflict", 1, "Count"))
+    if name == "route_limit" and more.get("limit") is not None:
+        found.append(("RouteLimit", float(more["limit"]), "None"))
     if name == "swept":
         found += [("Swept_" + kind, float(count), "Count") for kind, count in more.items()]
     return found

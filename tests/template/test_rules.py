@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -19,6 +20,7 @@ CONSUMERS = {
     "EffectsFunction": "EffectsQueue",
 }
 GATEWAY_SECONDS = 30
+AUDIT = "OperatorAuditLogs"
 # Which right goes with which environment variable: a function is told only of what it may use.
 RIGHTS = {
     "JOBS_TABLE": ("dynamodb:", "JobsTable"),
@@ -38,6 +40,7 @@ RIGHTS = {
     "CRON_SECRETS_SECRET": ("secretsmanager:", "CronSecretsSecret"),
     "NOTIFY_SECRETS_SECRET": ("secretsmanager:", "NotifySecretsSecret"),
     "EVENT_BUS_NAME": ("events:", "EventBus"),
+    "AUDIT_LOG_GROUP": ("logs:PutLogEvents", "OperatorAuditLogs"),
 }
 NO_RIGHT_NEEDED = {
     "STAGE",
@@ -45,6 +48,7 @@ NO_RIGHT_NEEDED = {
     "POWERTOOLS_METRICS_NAMESPACE",
     "POWERTOOLS_SERVICE_NAME",
     "PROVIDER_BASE_URLS",
+    "CALLBACK_LOOPBACK_HOSTS",
 }
 
 
@@ -68,7 +72,7 @@ def test_a_function_has_a_role_that_no_other_has(function):
 
     assert [one for one in FUNCTIONS if role_of(one) == role] == [function]
     logs = {resource for action, resource in allowed(role) if action.startswith("logs:")}
-    assert logs == {target(functions()[function]["LoggingConfig"]["LogGroup"])}
+    assert logs - {AUDIT} == {target(functions()[function]["LoggingConfig"]["LogGroup"])}
 
 
 @pytest.mark.parametrize("role", sorted(resources("AWS::IAM::Role")))
@@ -80,6 +84,46 @@ def test_a_role_names_single_actions_on_single_resources(role):
             text = resource.get("Fn::Sub", "")
             assert "*" not in text or text == "${PayloadBucket.Arn}/*"
             assert target(resource) in template()["Resources"]
+
+
+def test_the_audit_is_appended_to_by_the_operator_and_altered_by_nobody():
+    """Operators' actions stay where no function can change, shorten or delete them."""
+    rights = {(one, action) for one in FUNCTIONS for action, on in allowed(role_of(one)) if on == AUDIT}
+
+    assert rights == {("OperatorFunction", "logs:CreateLogStream"), ("OperatorFunction", "logs:PutLogEvents")}
+    resource = template()["Resources"][AUDIT]
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert resource["Properties"]["RetentionInDays"] >= 365
+
+
+def test_every_alarm_tells_somebody_and_has_a_page_that_starts_with_a_command():
+    """Whoever is paged finds what to type on the first line, under the alarm's own name."""
+    for one in resources("AWS::CloudWatch::Alarm").values():
+        page = ROOT / "docs" / "runbooks" / f"{one['AlarmName']['Fn::Sub'].removeprefix('breakwater-${Stage}-')}.md"
+
+        assert one["AlarmActions"]["Fn::If"][0] == "HasAlarmEmail"
+        assert one["TreatMissingData"] in {"notBreaching", "breaching"}
+        lines = page.read_text().splitlines()
+        assert lines[2] == "```sh", page
+        assert lines[3].startswith(("breakwater ", "aws ")), page
+
+
+def test_the_dashboard_draws_only_what_is_measured():
+    """A widget of a metric that nobody writes would stay empty and look healthy."""
+    body = resources("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["Fn::Sub"]
+    telemetry = (ROOT / "shared" / "breakwater" / "telemetry.py").read_text()
+
+    drawn = {
+        metric[1]
+        for widget in json.loads(body)["widgets"]
+        for metric in widget["properties"]["metrics"]
+        if len(metric) > 1
+    }
+    alarmed = {
+        one["MetricName"] for one in resources("AWS::CloudWatch::Alarm").values() if "Fn::Sub" in one["Namespace"]
+    }
+
+    assert all(f'"{name}"' in telemetry for name in drawn | alarmed)
 
 
 def test_only_the_operator_writes_the_control_table():
@@ -151,7 +195,7 @@ def assert_watched(queue: str) -> None:
     alarms = [
         one
         for one in resources("AWS::CloudWatch::Alarm").values()
-        if one["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [queue, "QueueName"]}}]
+        if one.get("Dimensions") == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [queue, "QueueName"]}}]
     ]
     assert [(one["MetricName"], one["Threshold"]) for one in alarms] == [("ApproximateNumberOfMessagesVisible", 0)]
     assert alarms[0]["AlarmActions"]["Fn::If"][0] == "HasAlarmEmail"

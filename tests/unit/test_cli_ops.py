@@ -302,7 +302,7 @@ def test_times_are_numbers_or_lengths():
 def test_a_rotated_secret_keeps_the_one_before():
     """Webhooks signed with either count; notifications are signed with both."""
     assert rotated("webhook", "openai", "new", {"openai": ["old", "older"]}) == {"openai": ["new", "old"]}
-    assert rotated("notify", "current", "new", {"current": "old"}) == {"current": "new", "previous": "old"}
+    assert rotated("notify", "default", "new", {"default": "old"}) == {"default": ["new", "old"]}
     assert rotated("provider", "openai", "new", {"openai": "old", "other": "x"}) == {"openai": "new", "other": "x"}
 
 

@@ -26,7 +26,7 @@ def _group() -> None:
 def rotate(
     ctx: typer.Context,
     kind: Annotated[str, typer.Argument(help="webhook, notify or provider.")],
-    name: Annotated[str, typer.Argument(help="The webhook endpoint, `current`, or the provider credential.")],
+    name: Annotated[str, typer.Argument(help="The webhook endpoint, the owner (or `default`), or the provider credential.")],
     why: Why,
     value: Annotated[str | None, typer.Option(help="The new secret; else it is asked for, or made for notify.")] = None,
     as_json: AsJson = False,
@@ -52,12 +52,10 @@ def rotate(
 
 def rotated(kind: str, name: str, new: str, stored: dict[str, Any]) -> dict[str, Any]:
     """The secret's entries with the new value first, and the one before it still known where both may count."""
-    if kind == "webhook":
-        before = stored.get(name) or []
-        return {**stored, name: [new, *(before if isinstance(before, list) else [before])][:2]}
-    if kind == "notify":
-        return {**stored, "current": new, **({"previous": stored["current"]} if stored.get("current") else {})}
-    return {**stored, name: new}
+    if kind == "provider":
+        return {**stored, name: new}
+    before = stored.get(name) or []
+    return {**stored, name: [new, *(before if isinstance(before, list) else [before])][:2]}
 
 
 def _secret(settings: Settings, output: str) -> tuple[Any, str]:
