@@ -26,7 +26,7 @@ def _group() -> None:
 def rotate(
     ctx: typer.Context,
     kind: Annotated[str, typer.Argument(help="webhook, notify or provider.")],
-    name: Annotated[str, typer.Argument(help="The webhook endpoint, the owner (or `default`), or the provider credential.")],
+    name: Annotated[str, typer.Argument(help="A webhook endpoint, an owner (or `default`), or a provider credential.")],
     why: Why,
     value: Annotated[str | None, typer.Option(help="The new secret; else it is asked for, or made for notify.")] = None,
     as_json: AsJson = False,
