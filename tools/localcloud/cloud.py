@@ -37,6 +37,7 @@ class LocalCloud:
         self.simulator = Simulator(root, self.folder, self._processes, keep=keep)
         self._stack = Stack(root, self.folder)
         self._outputs: dict[str, str] = {}
+        self._clients: dict[tuple[str, str, str], Any] = {}
 
     @property
     def endpoint(self) -> str:
@@ -80,14 +81,19 @@ class LocalCloud:
 
     def stop(self) -> None:
         """End every process of this cloud; nothing is left behind."""
+        while self._clients:
+            self._clients.popitem()[1].close()
         for name in reversed(self._processes.all()):
             if name != "emulator":
                 self._processes.stop(name)
         self.emulator.stop()
 
     def client(self, service: str, account: str = "test") -> Any:
-        """A boto3 client with every right; twelve digits as `account` are an isolated account of their own."""
-        return client(self.endpoint, service, account)
+        """A boto3 client with every right, kept; twelve digits as `account` are an isolated account of their own."""
+        key = (self.endpoint, service, account)
+        if key not in self._clients:
+            self._clients[key] = client(*key)
+        return self._clients[key]
 
     def outputs(self) -> Mapping[str, str]:
         """What the deployed template says about itself."""
