@@ -5,10 +5,11 @@ Every method that talks to a service raises a subclass of `errors.Unavailable` w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from breakwater.domain.callbacks import Notified
 from breakwater.domain.job import Job
 from breakwater.domain.obligations import Nudge, Queue
 from breakwater.domain.records import ApiKey, Child, Delivery, RouteState
@@ -336,6 +337,31 @@ class Bus(Protocol):
 
     def put(self, event_id: str, kind: str, detail: Mapping[str, Any], at: int) -> None:
         """Publish one event; repeated with the same id after a crash."""
+        ...
+
+
+class Notifier(Protocol):
+    """Sends one signed message to an owner's callback."""
+
+    def send(
+        self,
+        url: str,
+        secrets: Sequence[str | None],
+        webhook_id: str,
+        payload: bytes,
+        now_ms: int,
+        *,
+        allowed_hosts: Collection[str],
+    ) -> Notified:
+        """One try; raises nothing, whatever the receiver does."""
+        ...
+
+
+class Spending(Protocol):
+    """What was spent, cheaply: totals that may be a minute old."""
+
+    def spent(self, owner_key: str, period: str) -> Mapping[str, int]:
+        """Micro-dollars of an owner in a month by workflow, and in all under the empty name."""
         ...
 
 

@@ -56,6 +56,13 @@ class ProviderSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallbackSettings:
+    """Hosts of this machine that callbacks may name, separated by commas; for local use only."""
+
+    callback_loopback_hosts: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectSettings:
     """Ways out."""
 

@@ -25,6 +25,7 @@ from breakwater.domain.routes import Catalogue
 from breakwater.domain.schedules import Schedule, load_schedules
 from breakwater.ports import Payloads, Provider
 from breakwater.settings import (
+    CallbackSettings,
     ControlSettings,
     CronSettings,
     DrainSettings,
@@ -37,6 +38,7 @@ from breakwater.settings import (
     load,
 )
 from breakwater.store.audit import AuditLogGroup
+from breakwater.store.budgets import Spent
 from breakwater.store.control import ControlTable
 from breakwater.store.operator import OperatorTable
 from breakwater.store.payloads import S3Payloads
@@ -120,6 +122,12 @@ def _payloads() -> S3Payloads:
     return S3Payloads(client("s3"), load(PayloadSettings, os.environ).payload_bucket)
 
 
+def loopback_hosts() -> frozenset[str]:
+    """Callbacks on this machine; none but in a local cloud."""
+    named = load(CallbackSettings, os.environ).callback_loopback_hosts.split(",")
+    return frozenset(one.strip() for one in named if one.strip())
+
+
 def _deps(queues: SqsQueues, payloads: Payloads, **more: Any) -> Deps:
     return Deps(
         store=store(),
@@ -131,6 +139,7 @@ def _deps(queues: SqsQueues, payloads: Payloads, **more: Any) -> Deps:
         log=log(),
         draw=random.random,
         code_version=os.environ.get("CODE_VERSION", ""),
+        loopback_hosts=loopback_hosts(),
         **more,
     )
 
@@ -144,7 +153,8 @@ def for_admission() -> Deps:
 @cache
 def for_worker() -> Deps:
     """Workers and the completion function: they call providers."""
-    return _deps(_queues(), _payloads(), providers=providers())
+    spending = Spent(store().usage, clock().monotonic)
+    return _deps(_queues(), _payloads(), providers=providers(), spending=spending)
 
 
 @cache
@@ -152,10 +162,18 @@ def for_effects() -> Deps:
     """The effects function: the ways out."""
     from breakwater.channels.bus import EventBus  # noqa: PLC0415 - nobody else publishes
 
+    from breakwater.channels.notify import Notifier  # noqa: PLC0415 - nor notifies
+
     settings = load(EffectSettings, os.environ)
     urls = queue_urls(load(StoreSettings, os.environ))
     queues = SqsQueues(client("sqs"), urls, settings.dead_letters_queue_url)
-    return _deps(queues, NoPayloads(), bus=EventBus(client("events"), settings.event_bus_name))
+    return _deps(
+        queues,
+        NoPayloads(),
+        bus=EventBus(client("events"), settings.event_bus_name),
+        notifier=Notifier(loopback_hosts=loopback_hosts()),
+        notify_secrets=lambda: secrets().read(settings.notify_secrets_secret),
+    )
 
 
 @cache

@@ -15,6 +15,7 @@ from breakwater.domain.job import Job
 from breakwater.domain.obligations import Queue
 from breakwater.domain.request import parse
 from breakwater.domain.routes import Catalogue
+from breakwater.store.budgets import Spent
 from breakwater.usecases.admit import Admitted, Principal, admit
 from breakwater.usecases.batch import tick
 from breakwater.usecases.cancel import cancel
@@ -28,6 +29,7 @@ from breakwater.usecases.intake import Facts, IntakeDeps, take
 from breakwater.usecases.step import Told, Verdict, step
 from breakwater.usecases.sweep import sweep
 from tests.fakes.clock import FakeClock
+from tests.fakes.notifier import FakeNotifier
 from tests.fakes.outside import FakeBus, FakeControl, FakeLog, FakePayloads, FakeProvider, FakeQueues, Message
 from tests.fakes.store import FakeJobStore
 from tests.support.catalogue import catalogue
@@ -54,6 +56,8 @@ class World:
         self.store: Any = store or FakeJobStore(quiet)
         self.queues, self.payloads, self.control = FakeQueues(quiet), FakePayloads(quiet), FakeControl()
         self.bus, self.log, self.provider = FakeBus(quiet), FakeLog(), FakeProvider(quiet)
+        self.notifier = FakeNotifier(quiet)
+        self.secrets: dict[str, Any] = {"default": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"}
         self.deps = Deps(
             store=self.store,
             queues=self.queues,
@@ -65,6 +69,9 @@ class World:
             draw=lambda: draw,
             providers=self.provider,
             bus=self.bus,
+            notifier=self.notifier,
+            notify_secrets=lambda: self.secrets,
+            spending=Spent(self.store.usage, self.clock.monotonic),
             code_version="test",
         )
         self._names = itertools.count(1)

@@ -52,7 +52,7 @@ def seed(cloud: LocalCloud) -> dict[str, str]:
     values: dict[str, object] = {
         "ProviderKeysSecretArn": provider_keys(cloud),
         "WebhookSecretsSecretArn": {"openai": [webhook_secret]},
-        "NotifySecretsSecretArn": {"current": webhook_secret},
+        "NotifySecretsSecretArn": {"default": [webhook_secret]},
     }
     for output, value in values.items():
         store.put_secret_value(SecretId=outputs[output], SecretString=json.dumps(value))

@@ -150,6 +150,7 @@ class Job:
 
     # what is owed, and who looks when
     owed: Mapping[str, Owed] = field(default_factory=dict)
+    notify_reason: str | None = None  # why the owner's callback was not reached: at the last try, or for good
     due_at: int | None = None
     nudged_at: int | None = None  # when the last nudge was sent
     nudged_for: int | None = None  # when it becomes visible; covers every obligation up to then

@@ -19,6 +19,7 @@ from breakwater.domain.states import Reason
 from breakwater.usecases import evidence
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.notify import notify_key
 
 MOST_CRASHES = 3
 MOST_MESSAGES = 100
@@ -92,4 +93,5 @@ def _give_up(deps: Deps, job: Job, queue: Queue) -> Step:
         deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=record), job.ttl)
         deps.log.note("effect_given_up", job_id=job.job_id, effect=key, why="crashed")
     owed = {key: one for key, one in job.owed.items() if key not in stuck}
-    return amend(job, now, why="EffectsGivenUp", owed=owed, crashes=0)
+    told = "crashed" if notify_key(job) in stuck else job.notify_reason
+    return amend(job, now, why="EffectsGivenUp", owed=owed, crashes=0, notify_reason=told)
