@@ -18,7 +18,6 @@ from breakwater.usecases.cancel import cancel
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.diagnose import diagnosis, shown
 from breakwater.usecases.latest import latest
-from breakwater.usecases.redeliver import redeliver
 from breakwater.usecases.read import etag, listed, own_job, story, view, with_result
 from breakwater.usecases.redeliver import redeliver
 from breakwater.usecases.usage import usage
