@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from breakwater.domain import events as ev
@@ -84,6 +86,9 @@ def test_a_failed_question_waits_as_long_as_the_provider_asks():
 
 def test_questions_grow_rarer():
     """The window doubles with every poll."""
+    windows = [decided(make_signal(), make_job(polls=polls), asking=True, draw=0.999).event.at for polls in (0, 1, 2)]
+
+    assert [round((at - NOW) / 10_000) for at in windows] == [1, 2, 4]
     assert asked(ErrorClass.OVERLOAD, polls=20).event.at - NOW > 100_000
 
 
@@ -109,10 +114,22 @@ def test_a_provider_job_may_not_be_readable_yet():
     assert isinstance(asked(ErrorClass.NOT_FOUND, execution=None).event, ev.PollAgain)
 
 
+def opened(at):
+    """The job's execution, opened at this time."""
+    return {"execution": replace(make_job().execution, opened_at=at)}
+
+
+def test_a_provider_job_is_given_the_webhooks_grace_to_appear():
+    """To the millisecond; then it has vanished."""
+    grace = make_policy().webhook_grace_ms
+
+    assert isinstance(asked(ErrorClass.NOT_FOUND, **opened(NOW - grace + 1)).event, ev.PollAgain)
+    assert not isinstance(asked(ErrorClass.NOT_FOUND, **opened(NOW - grace)).event, ev.PollAgain)
+
+
 def test_a_provider_job_that_vanished_may_have_run():
     """Later it is an unknown outcome: repeated if that is safe, held if not."""
-    early = make_job().execution
-    lost = {"execution": type(early)(**{**{f: getattr(early, f) for f in early.__slots__}, "opened_at": NOW - HOUR})}
+    lost = opened(NOW - HOUR)
 
     safe, paid = asked(ErrorClass.NOT_FOUND, **lost), asked(ErrorClass.NOT_FOUND, side_effects="paid", **lost)
 

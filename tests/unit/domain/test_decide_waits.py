@@ -248,3 +248,43 @@ def test_a_recovering_stream_stays_in_recovery():
     job = make_job(lane=Lane.STREAM_RECOVERY, stream=True)
 
     assert decided(make_signal(), job).event.lane is None
+
+
+@pytest.mark.parametrize(
+    ("error_class", "hint", "why"),
+    [
+        (ErrorClass.PACING, 7_000, "pacing: waits exactly as long as the provider asked"),
+        (ErrorClass.PACING, None, "pacing: waits our own back-off"),
+        (ErrorClass.CREDENTIAL, None, "credential: waits before anyone looks again"),
+    ],
+)
+def test_a_wait_says_whose_it_is(error_class, hint, why):
+    """One line for the log, with no content in it."""
+    assert decided(make_signal(error_class, hint)).why == why
+
+
+def test_a_caller_whose_attempts_are_gone_may_leave_the_work_to_the_background():
+    """`/run` used its attempts: with that lane's attempts left, the work goes on without the caller."""
+    job = make_job(lane=INTERACTIVE, attempt=2)
+
+    moved = decided(make_signal(), job, in_run=True)
+
+    assert (moved.event.lane, moved.event.max_attempts) == (Lane.BACKGROUND_RETRY, 5)
+    assert moved.reason is Reason.BACKOFF
+
+
+@pytest.mark.parametrize(
+    ("error_class", "listed", "more"),
+    [
+        (ErrorClass.OVERLOAD, [], {"in_run": False}),
+        (ErrorClass.OUTCOME_UNKNOWN, [], {"in_run": True}),
+        (ErrorClass.OVERLOAD, ["max_attempts_exhausted"], {"in_run": True}),
+    ],
+    ids=["no caller", "unknown outcome", "fails closed"],
+)
+def test_else_attempts_that_are_gone_are_the_end(error_class, listed, more):
+    """Nobody waits, it may have run already, or the policy ends it there."""
+    policy = make_policy(strategy={"fail_closed_when": listed})
+    job = make_job(policy, INTERACTIVE, attempt=2)
+
+    assert decided(make_signal(error_class), job, policy, **more).reason is Reason.MAX_ATTEMPTS_EXHAUSTED
