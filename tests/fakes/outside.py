@@ -12,6 +12,9 @@ from breakwater.domain.job import Job
 from breakwater.domain.obligations import Nudge, Queue
 from breakwater.domain.results import Accepted, Call, Completed, Found, Outcome, Refused, Result, Running, Usage
 from breakwater.domain.signals import ErrorClass, Signal
+from breakwater.domain.stream_events import Resume
+from tests.fakes.clock import FakeClock
+from tests.fakes.stream import FakeStream, StreamScript, told
 
 Hook = Callable[[str, str], None]
 
@@ -174,6 +177,15 @@ class FakeProvider:
     cancelled: list[str] = field(default_factory=list)
     cancel_signal: Signal | None = None
     keyless: bool = False
+    clock: FakeClock = field(default_factory=FakeClock)
+    streams: list[StreamScript] = field(default_factory=list)
+    streamed: list[tuple[Call, Resume | None]] = field(default_factory=list)
+
+    def stream(self, call: Call, resume: Resume | None = None) -> FakeStream:
+        """The next scripted stream; without a script a short answer."""
+        self.streamed.append((call, resume))
+        planned = self.streams.pop(0) if self.streams else told(answer(f"answer {len(self.streamed)}"))
+        return FakeStream(planned(call, resume) if callable(planned) else planned, self.clock, self.hook)
 
     def for_route(self, route_key: str) -> FakeProvider:
         del route_key

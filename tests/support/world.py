@@ -55,7 +55,7 @@ class World:
         self.clock = clock or FakeClock()
         self.store: Any = store or FakeJobStore(quiet)
         self.queues, self.payloads, self.control = FakeQueues(quiet), FakePayloads(quiet), FakeControl()
-        self.bus, self.log, self.provider = FakeBus(quiet), FakeLog(), FakeProvider(quiet)
+        self.bus, self.log, self.provider = FakeBus(quiet), FakeLog(), FakeProvider(quiet, clock=self.clock)
         self.notifier = FakeNotifier(quiet)
         self.secrets: dict[str, Any] = {"default": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"}
         self.deps = Deps(

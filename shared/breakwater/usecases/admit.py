@@ -159,7 +159,7 @@ def _new_job(
     *,
     interactive: bool,
 ) -> Job:
-    lane = policy.start_lane(interactive=interactive)
+    lane = policy.start_lane(interactive=interactive or request.stream)
     used = key or _derived(policy, principal, request, payload, now)
     print_ = {"input": payload, "target": request.side_effect_target, "stream": request.stream}
     budget = policy.lane(lane)

@@ -22,6 +22,8 @@ from breakwater.usecases.change import change
 from breakwater.usecases.conclude import adopt_refusal, conclude, decision_for, marked, mine, settle
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained
+from breakwater.usecases.stream_handover import can_be_resumed, hand_over
+from breakwater.usecases.stream_lost import shown_so_far
 
 
 def complete(deps: Deps, job_id: str) -> str:
@@ -85,6 +87,8 @@ def _takeover(deps: Deps, job: Job, now: int) -> str:
     if archived is not None:
         adopt_refusal(deps, job, execution, archived)
         return "adopted_refusal"
+    if can_be_resumed(job) and hand_over(deps, job, execution, guard=Guard(epoch=execution.epoch, locked_until=read)):
+        return "handed_over"
     accepted = deps.store.child(job.job_id, late_key(execution.id, "accepted"))
     if accepted is not None:
         conclude(deps, job, execution, Accepted(provider_job_id=str(accepted.data["provider_job_id"])))
@@ -95,6 +99,10 @@ def _takeover(deps: Deps, job: Job, now: int) -> str:
 def _lost(deps: Deps, job: Job, execution: Execution, read: int) -> str:
     """Nothing was left behind: the call may have gone out, so the outcome is unknown."""
     signal = Signal(error_class=ErrorClass.OUTCOME_UNKNOWN, route_key=execution.route_key, rule="lease_expired")
+    guard = Guard(epoch=execution.epoch, locked_until=read)
+    if job.stream_epoch is not None:
+        conclude(deps, job, execution, shown_so_far(deps, job, signal), lambda _: guard)
+        return "stream_lost"
 
     def plan(standing: Job) -> Step | None:
         if not mine(standing, execution) or standing.locked_until != read:
@@ -103,7 +111,6 @@ def _lost(deps: Deps, job: Job, execution: Execution, read: int) -> str:
         event = decision_for(deps, standing, execution, signal).event
         return advance(standing, event, deps.now()) if event is not None else None
 
-    guard = Guard(epoch=execution.epoch, locked_until=read)
     step = change(deps, job, plan, lambda _: guard)
     return "outcome_unknown" if step else "overtaken"
 

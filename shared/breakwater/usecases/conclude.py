@@ -81,7 +81,7 @@ def settlement(deps: Deps, job: Job, child: Child) -> Step | None:
     event = evidence.succeeded_by(child)
     execution = execution_of(child.data["execution"])
     counted = not mine(job, execution) and _counted(deps, job, execution)
-    if job.final:
+    if job.final or _another_is_shown(job, execution):
         return None if counted else _books(job, deps.now(), execution, event.usage, event.cost_micros)
     verdict = _verdict(deps, job, event)
     if counted:  # in an earlier generation, which it could not save; a later one may still take it
@@ -90,6 +90,11 @@ def settlement(deps: Deps, job: Job, child: Child) -> Step | None:
         verdict = replace(verdict, usage=None, cost_micros=None)
     _archive_overtaken(deps, job, execution)
     return advance(job, verdict, deps.now())
+
+
+def _another_is_shown(job: Job, execution: Execution) -> bool:
+    """Part of another execution's answer was seen: this one can't become the answer any more."""
+    return job.partial_output_committed and job.execution is not None and job.execution.id != execution.id
 
 
 def _counted(deps: Deps, job: Job, execution: Execution) -> bool:
@@ -247,6 +252,8 @@ def _follow(  # noqa: PLR0913 - one value more than seven would only be another 
     decided: list[Decision] = []
 
     def plan(standing: Job) -> Step | None:
+        if mine(standing, execution) and standing.lease_epoch > execution.epoch:
+            return None  # another holder goes on with the same attempt, and knows better
         if not mine(standing, execution):
             return None if asking else _late_refusal(deps, standing, execution, archive(standing))
         decision = decision_for(deps, standing, execution, signal, in_run=in_run, asking=asking)

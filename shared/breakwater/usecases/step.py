@@ -37,6 +37,7 @@ from breakwater.usecases.lease import LeaseKeeper, lease_ms
 from breakwater.usecases.protect import notice_wait
 from breakwater.usecases.releaser import release
 from breakwater.usecases.retention import retained
+from breakwater.usecases.stream_worker import resume, stream, streams, taught, waits_for_a_holder
 
 _TRIES = 3
 
@@ -81,7 +82,8 @@ def _step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, 
     now = deps.now()
     if job is None or not retained(job, now):
         return Verdict.GONE
-    idle = _idle(deps, job, now)
+    waits = waits_for_a_holder(job, now)
+    idle = _go_on(deps, job, remaining_ms, told, in_run=in_run) if waits else _idle(deps, job, now)
     if idle is not None:
         return idle
     policy, route = deps.catalogue.policy(job.workflow), deps.catalogue.route(job.route_key)
@@ -194,11 +196,31 @@ def _work(
         job.lease_epoch,
         job.locked_until,
         remaining_ms,
-    ):
-        outcome = _call(deps, job, execution, policy, route, payload, remaining_ms)
+    ) as keeper:
+        outcome = _call(deps, job, execution, policy, route, payload, remaining_ms, keeper)
+    _after(deps, job, execution, route, outcome, in_run=in_run)
+
+
+def _after(
+    deps: Deps, job: Job, execution: Execution, route: Route, outcome: Outcome | None, *, in_run: bool
+) -> None:
+    """Conclude, and learn from it. Nothing of both where another holder goes on with the stream."""
+    if outcome is None:
+        return
     _conclude(deps, job, execution, outcome, in_run=in_run)
-    watch(deps, route, execution.opened_at, outcome)
+    begun_at = taught(outcome, execution, deps.now())
+    if begun_at is not None:
+        watch(deps, route, begun_at, outcome)
     _settle_rate(deps, job, route, outcome)
+
+
+def _go_on(deps: Deps, job: Job, remaining_ms: Callable[[], int], told: Told, *, in_run: bool) -> Verdict:
+    """Go on with a stream whose holder stopped."""
+    found = resume(deps, job, remaining_ms, told.message_id)
+    if found is None:
+        return Verdict.BUSY
+    _after(deps, found.job, found.execution, found.route, found.outcome, in_run=in_run)
+    return Verdict.WORKED
 
 
 def _conclude(deps: Deps, job: Job, execution: Execution, outcome: Outcome, *, in_run: bool) -> None:
@@ -237,7 +259,7 @@ def _holder(standing: Job, claimed: Job) -> Guard:
     return Guard(epoch=claimed.lease_epoch) if standing.lease_epoch == claimed.lease_epoch else Guard()
 
 
-def _call(
+def _call(  # noqa: PLR0913, PLR0917 - everything one call needs
     deps: Deps,
     job: Job,
     execution: Execution,
@@ -245,7 +267,8 @@ def _call(
     route: Route,
     payload: Mapping[str, Any],
     remaining_ms: Callable[[], int],
-) -> Outcome:
+    keeper: LeaseKeeper,
+) -> Outcome | None:
     assert deps.providers is not None  # noqa: S101 - workers are wired with providers
     try:
         provider = deps.providers.for_route(route.route_key)
@@ -258,14 +281,15 @@ def _call(
                 rule="secret_unavailable",
             )
         )
-    return provider.submit(
-        Call(
-            job_id=job.job_id,
-            execution_id=execution.id,
-            model=route.model,
-            endpoint=route.endpoint,
-            payload=payload,
-            background=policy.mode == "background" and route.capabilities.background,
-            timeout_ms=max(1_000, min(route.timeout_ms, remaining_ms() - RESPONSE_RESERVE)),
-        )
+    call = Call(
+        job_id=job.job_id,
+        execution_id=execution.id,
+        model=route.model,
+        endpoint=route.endpoint,
+        payload=payload,
+        background=policy.mode == "background" and route.capabilities.background,
+        timeout_ms=max(1_000, min(route.timeout_ms, remaining_ms() - RESPONSE_RESERVE)),
     )
+    if streams(job, route):
+        return stream(deps, job, provider, call, route, remaining_ms, keeper)
+    return provider.submit(call)
