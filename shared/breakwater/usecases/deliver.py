@@ -15,12 +15,13 @@ from breakwater.domain.records import Child, Delivery, execution_key, execution_
 from breakwater.domain.results import Completed, Found, Refused
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass
-from breakwater.domain.timing import DAY, nudge_grace
+from breakwater.domain.timing import DAY, MINUTE, nudge_grace
 from breakwater.usecases.conclude import conclude
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained
 
 GIVE_UP_AFTER = 3 * DAY
+EARLY = 10 * MINUTE  # a provider may tell of a job before its own reads know it
 
 
 def deliver(deps: Deps, delivery_id: str) -> str:
@@ -35,7 +36,10 @@ def deliver(deps: Deps, delivery_id: str) -> str:
     found = _ask(deps, delivery)
     if found is None:
         return _postpone(deps, delivery)
-    return _close(deps, delivery, _apply(deps, delivery, found), found.job_id)
+    verdict = _apply(deps, delivery, found)
+    if verdict == "not_found" and deps.now() - delivery.received_at < EARLY:
+        return _postpone(deps, delivery)
+    return _close(deps, delivery, verdict, found.job_id)
 
 
 def _ask(deps: Deps, delivery: Delivery) -> Found | None:
