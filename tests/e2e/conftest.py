@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
-
-import logging
 
 import httpx
 import pytest
@@ -35,6 +34,11 @@ class Stack:
             trust_env=False,
         )
         self.simulator = SimulatorClient(cloud.simulator.url)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self.api.close()
+        self.simulator.close()
 
     def submit(self, workflow: str = "support_summary", text: str = "hello", key: str | None = None, **more: Any):
         """Post one job; the answer as it came."""
@@ -97,8 +101,7 @@ def stack(deployed_stack: LocalCloud) -> Iterator[Stack]:
     """The deployed stack, warmed by one job so that later tests measure work and not start-up."""
     stack = Stack(deployed_stack, f"owner-{uuid.uuid4().hex[:8]}")
     answer = stack.submit(text="warm up")
-    assert answer.status_code == 202, answer.text  # noqa: PLR2004
+    assert answer.status_code == 202, answer.text
     stack.done(answer.json()["job_id"], 120)
     yield stack
-    stack.api.close()
-    stack.simulator.close()
+    stack.close()

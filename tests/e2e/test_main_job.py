@@ -98,6 +98,7 @@ def test_another_owner_finds_nothing(stack):
     assert mine not in [one["job_id"] for one in other.api.get("/v1/jobs").json()["jobs"]]
     stack.done(mine)
     other.done(theirs)
+    other.close()
 
 
 def test_an_unchanged_job_answers_304(stack):
