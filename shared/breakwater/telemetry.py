@@ -146,6 +146,7 @@ _COUNTED: Mapping[str, str] = {
     "effect_given_up": "EffectGivenUp",
     "notified": "Notified",
     "notification_failed": "NotificationFailed",
+    "notification_given_up": "NotificationGivenUp",
     "budget_soft_exceeded": "BudgetSoftExceeded",
     "budget_exhausted": "BudgetExhausted",
     "unreadable_message": "UnreadableMessage",

@@ -12,6 +12,7 @@ from typing import Any
 
 from breakwater.domain.errors import Unavailable
 from breakwater.domain.job import Job, Owed
+from breakwater.domain.job_event import bus_detail, kind_of
 from breakwater.domain.machine import Step, amend
 from breakwater.domain.records import (
     Child,
@@ -74,7 +75,8 @@ def _deliver(deps: Deps, job: Job, key: str, owed: Owed) -> Outcome:
     record: dict[str, Any] = {"at": deps.now(), "tries": owed.tries + 1, "id": effect_id(job, key)}
     if isinstance(outcome, GivenUp):
         record["given_up"] = outcome.why
-        deps.log.note("effect_given_up", job_id=job.job_id, effect=key, why=outcome.why, kind=_kind(key).value)
+        name = "notification_given_up" if _kind(key) is EffectKind.NOTIFY else "effect_given_up"
+        deps.log.note(name, job_id=job.job_id, effect=key, why=outcome.why)
     deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=record), job.ttl)
     return outcome
 
@@ -204,28 +206,7 @@ def _bus(deps: Deps, job: Job, key: str, _owed: Owed) -> None:
     """Told once it ended, and kept as the last result where the policy serves one."""
     remember(deps, job)
     if deps.bus is not None:
-        deps.bus.put(effect_id(job, key), f"job.{job.status.value}", bus_detail(job), job.completed_at or deps.now())
-
-
-def bus_detail(job: Job) -> dict[str, Any]:
-    """The event on the team's bus, version 1: ids, status, reason, money; never content."""
-    return {
-        "version": 1,
-        "job_id": job.job_id,
-        "workflow": job.workflow,
-        "owner_key": job.owner_key,
-        "user_ref": job.user_ref,
-        "status": job.status.value,
-        "reason": job.reason.value,
-        "generation": job.generation,
-        "attempts": job.attempt,
-        "requested_model": job.requested_model,
-        "served_model": job.served_model,
-        "cost_micros": job.cost_micros,
-        "usage_units": job.usage_units,
-        "created_at": job.created_at,
-        "completed_at": job.completed_at,
-    }
+        deps.bus.put(effect_id(job, key), kind_of(job), bus_detail(job), job.completed_at or deps.now())
 
 
 def _release(deps: Deps, job: Job, _key: str, owed: Owed) -> None:

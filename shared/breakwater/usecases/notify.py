@@ -17,6 +17,7 @@ from breakwater.domain.address import Because, Forbidden, target_of
 from breakwater.domain.callbacks import Delivered, Disabled, Notified, Refused, Retry, next_try
 from breakwater.domain.errors import InvalidRequest, SecretUnavailable
 from breakwater.domain.job import Job, Owed
+from breakwater.domain.job_event import kind_of
 from breakwater.domain.states import EffectKind
 from breakwater.domain.timing import HOUR
 from breakwater.domain.zones import utc_text
@@ -136,7 +137,7 @@ def notify_key(job: Job) -> str:
 
 def _payload(job: Job, detail: Mapping[str, Any]) -> bytes:
     told = {
-        "type": f"job.{job.status.value}",
+        "type": kind_of(job),
         "timestamp": utc_text(job.completed_at or job.updated_at),
         "data": dict(detail),
     }
