@@ -48,6 +48,21 @@ class PayloadSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings:
+    """The secret that stream tokens are signed with."""
+
+    stream_tokens_secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSettings:
+    """What a reader's function has: the table, and nothing that moves a job."""
+
+    jobs_table: str
+    payload_bucket: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSettings:
     """The secret with the provider keys; `provider_base_urls` points routes elsewhere (a simulator)."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 import uuid
 from collections.abc import Mapping
 from functools import cache
@@ -34,7 +35,9 @@ from breakwater.settings import (
     OperatorSettings,
     PayloadSettings,
     ProviderSettings,
+    ReaderSettings,
     StoreSettings,
+    StreamSettings,
     load,
 )
 from breakwater.store.audit import AuditLogGroup
@@ -45,12 +48,13 @@ from breakwater.store.payloads import S3Payloads
 from breakwater.store.queues import SqsQueues
 from breakwater.store.secrets import SecretStore
 from breakwater.store.table import DynamoJobStore
-from breakwater.telemetry import JsonLog
+from breakwater.telemetry import NAMESPACE, JsonLog
 from breakwater.usecases.admit import Principal
 from breakwater.usecases.audit import Desk
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.intake import IntakeDeps
 from breakwater.usecases.lease import RENEW_TIMEOUT
+from breakwater.usecases.stream_read import StreamDeps
 
 POLICIES = Path(__file__).with_name("policies.json")
 _DEFAULT = Config(connect_timeout=2, read_timeout=6, retries={"mode": "standard", "total_max_attempts": 4})
@@ -75,7 +79,8 @@ def clock() -> SystemClock:
 @cache
 def log() -> JsonLog:
     """One log a process."""
-    return JsonLog(clock().now, service=os.environ.get("POWERTOOLS_SERVICE_NAME"))
+    namespace = os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or NAMESPACE
+    return JsonLog(clock().now, namespace=namespace, service=os.environ.get("POWERTOOLS_SERVICE_NAME"))
 
 
 @cache
@@ -147,7 +152,7 @@ def _deps(queues: SqsQueues, payloads: Payloads, **more: Any) -> Deps:
 @cache
 def for_admission() -> Deps:
     """The users' API."""
-    return _deps(_queues(), _payloads())
+    return _deps(_queues(), _payloads(), stream_secrets=stream_secrets)
 
 
 @cache
@@ -161,7 +166,6 @@ def for_worker() -> Deps:
 def for_effects() -> Deps:
     """The effects function: the ways out."""
     from breakwater.channels.bus import EventBus  # noqa: PLC0415 - nobody else publishes
-
     from breakwater.channels.notify import Notifier  # noqa: PLC0415 - nor notifies
 
     settings = load(EffectSettings, os.environ)
@@ -240,6 +244,24 @@ def endpoints() -> dict[str, Endpoint]:
 def secrets() -> SecretStore:
     """Secrets Manager, cached for a minute."""
     return SecretStore(client("secretsmanager"), clock().monotonic)
+
+
+def stream_secrets() -> Mapping[str, Any]:
+    """What stream tokens are signed with, `current` and `previous`."""
+    return secrets().read(load(StreamSettings, os.environ).stream_tokens_secret)
+
+
+@cache
+def for_stream() -> StreamDeps:
+    """Readers of streams: one table, one bucket, read only."""
+    settings = load(ReaderSettings, os.environ)
+    return StreamDeps(
+        store=DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id),
+        payloads=S3Payloads(client("s3"), settings.payload_bucket),
+        clock=clock(),
+        log=log(),
+        pause=lambda ms: time.sleep(ms / 1000),
+    )
 
 
 def webhook_secrets() -> Mapping[str, Any]:

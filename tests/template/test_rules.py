@@ -38,6 +38,7 @@ RIGHTS = {
     "PROVIDER_KEYS_SECRET": ("secretsmanager:", "ProviderKeysSecret"),
     "WEBHOOK_SECRETS_SECRET": ("secretsmanager:", "WebhookSecretsSecret"),
     "CRON_SECRETS_SECRET": ("secretsmanager:", "CronSecretsSecret"),
+    "STREAM_TOKENS_SECRET": ("secretsmanager:", "StreamTokensSecret"),
     "NOTIFY_SECRETS_SECRET": ("secretsmanager:", "NotifySecretsSecret"),
     "EVENT_BUS_NAME": ("events:", "EventBus"),
     "AUDIT_LOG_GROUP": ("logs:PutLogEvents", "OperatorAuditLogs"),
@@ -244,12 +245,12 @@ def test_what_runs_each_minute_is_not_retried_and_ends_before_the_next(name):
 
 @pytest.mark.parametrize("route", sorted(resources("AWS::ApiGatewayV2::Route")))
 def test_a_route_names_its_method_and_asks_for_a_key(route):
-    """`ANY` would swallow preflight requests; only a signed webhook and a bearer of CRON_SECRET come without a key."""
+    """`ANY` would swallow preflight requests; without a key come signed webhooks, CRON_SECRET and stream tokens."""
     properties = resources("AWS::ApiGatewayV2::Route")[route]
     method, path = properties["RouteKey"].split(" ")
 
     assert method in {"GET", "POST"}
-    signed = path.startswith(("/v1/webhooks/", "/v1/cron/"))
+    signed = path.startswith(("/v1/webhooks/", "/v1/cron/")) or path == "/v1/jobs/{job_id}/stream"
     assert properties["AuthorizationType"] == ("NONE" if signed else "CUSTOM")
     assert ("AuthorizerId" in properties) != signed
 

@@ -17,9 +17,11 @@ BUILT_BY = {
     "EffectsFunction": "for_effects",
     "SweepFunction": "for_sweep",
     "WebhookFunction": "for_intake",
+    "StreamFunction": "for_stream",
     "SchedulerFunction": "for_schedules",
     "CronFunction": "for_schedules",
     "AuthorizerFunction": "control",
+    "OperatorFunction": "for_operator",
 }
 
 

@@ -20,6 +20,7 @@ from breakwater.usecases.diagnose import diagnosis, shown
 from breakwater.usecases.latest import latest
 from breakwater.usecases.read import etag, listed, own_job, story, view, with_result
 from breakwater.usecases.redeliver import redeliver
+from breakwater.usecases.stream_token import stream_token
 from breakwater.usecases.usage import usage
 
 Call = Callable[[Deps, Principal, Mapping[str, Any], str], dict[str, Any]]
@@ -121,6 +122,11 @@ def _notify(deps: Deps, caller: Principal, _event: Mapping[str, Any], job_id: st
     return response(202, view(deps, job), {"location": f"/v1/jobs/{job_id}"})
 
 
+def _stream_token(deps: Deps, caller: Principal, _event: Mapping[str, Any], job_id: str) -> dict[str, Any]:
+    caller.need("read")
+    return response(201, stream_token(deps, own_job(deps, caller, job_id)))
+
+
 def _usage(deps: Deps, caller: Principal, event: Mapping[str, Any], _job_id: str) -> dict[str, Any]:
     caller.need("read")
     period = (event.get("queryStringParameters") or {}).get("period", "")
@@ -145,6 +151,7 @@ ROUTES: tuple[tuple[str, re.Pattern[str], Call], ...] = tuple(
         ("POST", _JOB + "/cancel", _cancel),
         ("POST", _JOB + "/retry", _retry),
         ("POST", _JOB + "/notify", _notify),
+        ("POST", _JOB + "/stream-token", _stream_token),
         ("GET", r"/v1/usage", _usage),
         ("GET", r"/v1/workflows/(?P<workflow>[a-z0-9_]{1,64})/latest", _latest),
     )

@@ -36,6 +36,7 @@ class Deps:
     notify_secrets: Callable[[], Mapping[str, Any]] = dict  # by owner, and `default`
     loopback_hosts: frozenset[str] = frozenset()  # callbacks on this machine, for local use only
     spending: Spending | None = None
+    stream_secrets: Callable[[], Mapping[str, Any]] = dict  # `current` and `previous`, for stream tokens
     code_version: str = ""
     noticed: Noticed = field(default_factory=Noticed)
 

@@ -17,6 +17,7 @@ from breakwater.usecases.bodies import read_body
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.notify import shown as notification
 from breakwater.usecases.retention import retained
+from breakwater.usecases.stream_log import collected
 
 PRESIGN_SECONDS = 300
 MAX_INLINE_RESULT = 4 * 1024 * 1024
@@ -114,12 +115,21 @@ def with_result(deps: Deps, job: Job) -> dict[str, Any]:
     """The public fields, and the result where there is one: inline, or as a short-lived URL above 4 MiB."""
     shown = view(deps, job)
     if job.result_ref is None:
-        return shown
+        return {**shown, **_shown_part(deps, job)}
     child = deps.store.child(job.job_id, job.result_ref)
     if child is None:
         return shown
     name = "result" if job.status is Status.SUCCEEDED else "partial_result"
     return {**shown, **_result(deps, child, name)}
+
+
+def _shown_part(deps: Deps, job: Job) -> dict[str, Any]:
+    """What readers of a stream saw of an answer that did not come to its end."""
+    log = collected(deps, job) if job.final else None
+    if log is None:
+        return {}
+    part = {"text": log.answer.text, "tool_calls": list(log.answer.tool_calls), "finish_reason": "incomplete"}
+    return {"partial_result": part}
 
 
 def _result(deps: Deps, child: Child, name: str) -> dict[str, Any]:

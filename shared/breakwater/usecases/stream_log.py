@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from breakwater.domain.job import Job
 from breakwater.domain.segments import Answer, Segment, log_prefix, segment_child, segment_key, segment_of
+from breakwater.ports import JobStore
 from breakwater.usecases.deps import Deps
+
+
+class Stored(Protocol):
+    """Whatever has the table."""
+
+    @property
+    def store(self) -> JobStore:
+        """The table."""
+        ...
+
 
 _PAGE = 100
 
@@ -46,7 +58,7 @@ def put(deps: Deps, job: Job, segment: Segment) -> bool:
     return standing.body == child.body and dict(standing.data) == dict(child.data)
 
 
-def follow(deps: Deps, job: Job, epoch: int, n: int = -1, page: int = _PAGE) -> Iterator[Segment]:
+def follow(deps: Stored, job: Job, epoch: int, n: int = -1, page: int = _PAGE) -> Iterator[Segment]:
     """Segments behind a place, seals too, across the logs of the chain, until there are no more."""
     while True:
         prefix = log_prefix(job.created_at, job.generation, epoch)
@@ -65,7 +77,7 @@ def follow(deps: Deps, job: Job, epoch: int, n: int = -1, page: int = _PAGE) -> 
             return
 
 
-def collected(deps: Deps, job: Job) -> Log | None:
+def collected(deps: Stored, job: Job) -> Log | None:
     """Everything that is visible of a job's answer; None where nothing is."""
     if job.stream_epoch is None:
         return None
