@@ -25,7 +25,7 @@ from breakwater.ports import Log
 from breakwater.usecases.admit import Principal
 
 PROBLEM = "application/problem+json"
-DOCS = "https://breakwater.dev/problems/"
+TYPE = "urn:breakwater:problem:"  # names the kind; there is nothing to fetch
 _RETRY_SECONDS = 2
 
 
@@ -147,7 +147,7 @@ def problem(
 ) -> dict[str, Any]:
     """RFC 9457: type, title, status, detail, and our members: field, rule, fix, request_id, and the ids involved."""
     title = (type(error).__doc__ or "").strip().splitlines()[0]
-    body: dict[str, Any] = {"type": DOCS + slug, "title": title, "status": status, "detail": str(error)}
+    body: dict[str, Any] = {"type": TYPE + slug, "title": title, "status": status, "detail": str(error)}
     for name in ("field", "rule", "fix"):
         if (value := getattr(error, name, None)) is not None:
             body[name] = value
