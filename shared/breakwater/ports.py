@@ -231,8 +231,12 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
         cursor: Mapping[str, Any] | None = None,
         *,
         newest: bool = False,
+        again: bool = False,
     ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
-        """Due items of one shard, earliest (or latest) first, and where to go on."""
+        """Due items of one shard, earliest (or latest) first, and where to go on.
+
+        `again`: those that were nudged before and are due again; they stand apart from what has just become due.
+        """
         ...
 
     def by_owner(self, owner_key: str, limit: int, cursor: str | None) -> tuple[list[str], str | None]:

@@ -16,6 +16,7 @@ from breakwater.store.items import (
     child_of,
     delivery_attributes,
     delivery_of,
+    due_name,
     due_shard,
     from_wire,
     job_attributes,
@@ -134,10 +135,11 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         cursor: Mapping[str, Any] | None = None,
         *,
         newest: bool = False,
+        again: bool = False,
     ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
         self._hook("due", "before")
         assert 0 <= shard < DUE_SHARDS
-        name, after = {"S": f"due#{shard}"}, tuple(cursor["after"]) if cursor else None
+        name, after = {"S": f"{due_name(again=again)}#{shard}"}, tuple(cursor["after"]) if cursor else None
         found = [
             (int(item["due_at"]["N"]), pk)
             for (pk, sk), item in self.items.items()

@@ -156,6 +156,7 @@ class Job:
     nudged_for: int | None = None  # when it becomes visible; covers every obligation up to then
     nudges: int = 0  # since the last transition; doubles the grace
     nudges_total: int = 0
+    sweeps: int = 0  # how often the sweep found it due since the last write of anybody else
     crashes: int = 0  # nudges that crashed their handler, since the last transition
     waiting_scope: str | None = None  # the one capacity scope that refused
     waiting_rank: int | None = None

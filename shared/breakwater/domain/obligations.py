@@ -130,6 +130,7 @@ def schedule(before: Job | None, after: Job, now: int) -> tuple[Job, tuple[Nudge
         )
     else:
         after = after.with_(nudged_for=None, nudges=0)
+    after = after.with_(sweeps=0)
     wanted = due_at(after)
     standing = before.due_at if before else None
     if wanted is not None and standing is not None and standing <= wanted:
@@ -161,6 +162,7 @@ def swept(job: Job, now: int) -> tuple[Job, tuple[Nudge, ...]]:
     queues = dict.fromkeys(one.queue for one in obligations(job) if _effective(job, one.at) <= now)
     moved = job.with_(
         nudged_at=now, nudged_for=now, nudges=job.nudges + 1, nudges_total=job.nudges_total + 1,
+        sweeps=job.sweeps + 1,
     )
     return moved.with_(due_at=due_at(moved)), tuple(Nudge(queue, now) for queue in queues)
 

@@ -54,9 +54,17 @@ def job_key(job_id: str) -> dict[str, Any]:
     return {"pk": {"S": f"JOB#{job_id}"}, "sk": {"S": META}}
 
 
-def due_shard(item_id: str) -> str:
-    """The partition of the `due` index that lists this item."""
-    return f"due#{crc32(item_id.encode()) % DUE_SHARDS}"
+def due_shard(item_id: str, *, again: bool = False) -> str:
+    """The partition of the `due` index that lists this item.
+
+    What the sweep has nudged before stands apart: a flood of unanswered nudges can't hide what has just become due.
+    """
+    return f"{due_name(again=again)}#{crc32(item_id.encode()) % DUE_SHARDS}"
+
+
+def due_name(*, again: bool) -> str:
+    """The two halves of the index."""
+    return "again" if again else "due"
 
 
 def job_attributes(job: Job) -> dict[str, Any]:
@@ -87,7 +95,7 @@ def _owed(owed: Owed) -> dict[str, Any]:
 def _index(job: Job) -> dict[str, Any]:
     found: dict[str, Any] = {"owner_shard": job.owner_key}
     if job.due_at is not None:
-        found["due_shard"] = due_shard(job.job_id)
+        found["due_shard"] = due_shard(job.job_id, again=job.sweeps > 0)
     if job.waiting_scope is not None:
         found["ready_scope"] = job.waiting_scope
         found["ready_rank"] = (job.waiting_rank or 0) * RANK_UNIT + job.created_at
@@ -134,7 +142,8 @@ def delivery_attributes(delivery: Delivery) -> dict[str, Any]:
     """A delivery as an item; listed in `due` until it is processed."""
     item = {name: value for name in Delivery.__dataclass_fields__ if (value := getattr(delivery, name)) is not None}
     item |= {"pk": f"DELIVERY#{delivery.id}", "sk": META}
-    return item | ({"due_shard": due_shard(delivery.id)} if delivery.due_at is not None else {})
+    shard = due_shard(delivery.id, again=delivery.nudges > 0)
+    return item | ({"due_shard": shard} if delivery.due_at is not None else {})
 
 
 def delivery_of(item: Mapping[str, Any]) -> Delivery:

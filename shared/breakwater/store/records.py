@@ -16,6 +16,7 @@ from breakwater.store.items import (
     META,
     delivery_attributes,
     delivery_of,
+    due_name,
     from_wire,
     route_attributes,
     route_of,
@@ -39,8 +40,9 @@ class RecordTable:
         cursor: Mapping[str, Any] | None = None,
         *,
         newest: bool = False,
+        again: bool = False,
     ) -> tuple[list[DueItem], Mapping[str, Any] | None]:
-        """Due items of one shard, earliest (or latest) first; the index is read eventually."""
+        """Due items of one shard, earliest (or latest) first, `again`: those nudged before; read eventually."""
         more = {"ExclusiveStartKey": cursor} if cursor else {}
         with answered():
             page = self._client.query(
@@ -49,7 +51,7 @@ class RecordTable:
                 Limit=limit,
                 ScanIndexForward=not newest,
                 KeyConditionExpression="due_shard = :shard AND due_at <= :until",
-                ExpressionAttributeValues=to_wire({":shard": f"due#{shard}", ":until": until}),
+                ExpressionAttributeValues=to_wire({":shard": f"{due_name(again=again)}#{shard}", ":until": until}),
                 **more,
             )
         found = [_due_item(from_wire(item)) for item in page["Items"]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from breakwater.domain import events as ev
 from breakwater.domain.errors import TooLate, TooMany
 from breakwater.domain.job import Job
-from breakwater.domain.machine import Step, advance
+from breakwater.domain.machine import Step, advance, may
 from breakwater.domain.policy import Policy
 from breakwater.domain.records import Child, audit_key, generation_key
 from breakwater.domain.states import Reason, Status
@@ -42,6 +42,7 @@ def again(deps: Deps, job: Job, policy: Policy, by: str) -> Job:
         max_attempts=policy.total_attempts(lane),
         lane=lane,
         expires_at=now + policy.lane(lane).max_queue_age_ms,
+        route_key=policy.route,
     )
     archive(deps, job)
     deps.store.put_child(
@@ -54,7 +55,7 @@ def again(deps: Deps, job: Job, policy: Policy, by: str) -> Job:
     )
 
     def plan(standing: Job) -> Step | None:
-        if standing.status is not Status.DEAD_LETTER or standing.generation != job.generation:
+        if not may(standing, ev.Replayed) or standing.generation != job.generation:
             return None
         step = advance(standing, event, deps.now())
         return Step(step.before, step.job.with_(manual_retries=standing.manual_retries + 1), step.event, step.nudges)

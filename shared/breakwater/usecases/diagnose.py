@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
 from breakwater.domain.diagnosis import Action, Case, Diagnosis, Finding, Seen
@@ -46,8 +47,8 @@ def _unprocessed(deps: Deps, job: Job) -> tuple[Mapping[str, Any], ...]:
     if job.status is not Status.PROCESSING or job.provider_job_id is None:
         return ()
     found = []
-    for shard in range(_SHARDS):
-        page, _ = deps.store.due(shard, deps.now() + DAY, _PAGE)
+    for shard, again in product(range(_SHARDS), (False, True)):
+        page, _ = deps.store.due(shard, deps.now() + DAY, _PAGE, again=again)
         for item in page:
             delivery = deps.store.delivery(item.id) if item.kind == "delivery" else None
             if delivery is not None and delivery.provider_job_id == job.provider_job_id:

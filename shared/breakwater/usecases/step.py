@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from breakwater.domain import events as ev
@@ -19,6 +20,7 @@ from breakwater.domain.machine import Step, advance, may
 from breakwater.domain.obligations import Nudge, lane_queue
 from breakwater.domain.policy import Policy
 from breakwater.domain.rate import correction
+from breakwater.domain.records import Child
 from breakwater.domain.results import Accepted, Call, Completed, Outcome, Refused
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass, Signal
@@ -30,7 +32,7 @@ from breakwater.usecases.bodies import read_input
 from breakwater.usecases.capacity import CLAIM_WITHIN, give_back
 from breakwater.usecases.change import change
 from breakwater.usecases.circuit import watch
-from breakwater.usecases.conclude import conclude, mine
+from breakwater.usecases.conclude import conclude, mine, settlement
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.gates import Grant, Held, gate
 from breakwater.usecases.lease import LeaseKeeper, lease_ms
@@ -130,7 +132,20 @@ def _idle(deps: Deps, job: Job, now: int) -> Verdict | None:
         if job.ready_at - now <= CLOCK_SKEW:  # our clock is behind the one that set it
             deps.queues.nudge("job", job.job_id, [Nudge(lane_queue(job.lane), job.ready_at)], job.owner_key, now)
         return Verdict.TOO_EARLY
-    return None
+    return Verdict.SETTLED if _left_behind(deps, job) else None
+
+
+def _left_behind(deps: Deps, job: Job) -> bool:
+    """A paid result that came too late for an earlier generation is taken before anything is paid again."""
+    if job.generation == 1 or job.attempt > 0:
+        return False
+
+    def plan(child: Child, standing: Job) -> Step | None:
+        found = settlement(deps, standing, child) if standing.generation == job.generation else None
+        return found if found is not None and found.event == ev.Succeeded.__name__ else None
+
+    kept = deps.store.children(job.job_id, f"RESULT#{job.created_at:013d}#")
+    return any(change(deps, job, partial(plan, child)) for child in kept)
 
 
 def _unless_taken(standing: Job, seen: Job, event: ev.Event, now: int) -> Step | None:

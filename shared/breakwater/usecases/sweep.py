@@ -1,15 +1,16 @@
 """How is nothing ever forgotten? Every minute: find what is due, move `due_at` forward, then nudge. Nothing else.
 
 One recovery path for every crash point. Each shard of the index is read from both ends, oldest and newest, so that a
-flood of old work can't hide what has just become due; the run is bounded in items and time, and since each item moves
-forward before it is nudged, the next run goes on where this one stopped.
+flood of old work can't hide what has just become due; what was nudged before and is due again has shards of its own, so
+that it can't either. The run is bounded in items and time, and since each item moves forward before it is nudged, the
+next run goes on where this one stopped.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from breakwater.domain.errors import Unavailable
@@ -24,6 +25,17 @@ SHARDS = 8
 PAGE = 50
 MOST_ITEMS = 2_000
 _RESERVE = 5 * SECOND
+
+
+@dataclass
+class _End:
+    """From where a shard is read, and how far that got."""
+
+    shard: int
+    newest: bool = False
+    again: bool = False
+    begun: bool = False
+    cursor: Mapping[str, Any] | None = None
 
 
 def sweep(deps: Deps, remaining_ms: Callable[[], int], most: int = MOST_ITEMS) -> Counter[str]:
@@ -42,29 +54,28 @@ def sweep(deps: Deps, remaining_ms: Callable[[], int], most: int = MOST_ITEMS) -
 
 
 def _due(deps: Deps, most: int) -> Iterator[DueItem]:
-    """Due items, a page a shard in turn, until all shards are read or `most` is reached.
+    """Due items, a page an end in turn, until all is read or `most` is reached.
 
-    The first shard changes with the minute, so that none is always last. A shard that holds more than a page is read
-    from its newest end as well.
+    The first shard changes with the minute, so that none is always last.
     """
     now = deps.now()
     first = now // MINUTE % SHARDS
-    ends: dict[tuple[int, bool], Mapping[str, Any] | None] = {
-        ((first + n) % SHARDS, False): None for n in range(SHARDS)
-    }
-    count = 0
-    while ends and count < most:
-        for shard, newest in list(ends):
-            started = ends[shard, newest] is not None or newest
-            page, cursor = deps.store.due(shard, now, PAGE, ends[shard, newest], newest=newest)
+    ends = [_End(shard=(first + n) % SHARDS, again=again) for again in (False, True) for n in range(SHARDS)]
+    left = most
+    while ends and left > 0:
+        for end in ends.copy():
+            page, cursor = deps.store.due(
+                end.shard, now, min(PAGE, left), end.cursor, newest=end.newest, again=end.again
+            )
             yield from page
-            count += len(page)
+            left -= len(page)
+            if not end.begun and cursor is not None and not end.again:  # more than a page: from its newest end as well
+                ends.append(_End(shard=end.shard, newest=True, begun=True))
+            end.begun, end.cursor = True, cursor
             if cursor is None:
-                del ends[shard, newest]
-                continue
-            ends[shard, newest] = cursor
-            if not started:
-                ends[shard, True] = None
+                ends.remove(end)
+            if left <= 0:
+                return
 
 
 def _one(deps: Deps, item: DueItem) -> str:
