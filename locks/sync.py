@@ -31,6 +31,7 @@ ENVIRONMENTS = {
     "dev": (ROOT / ".venv", ROOT / "locks" / "dev.txt", True),
     "cloud": (LOCAL / "venvs" / "cloud", ROOT / "locks" / "cloud.txt", False),
     "sam": (LOCAL / "venvs" / "sam", ROOT / "locks" / "sam.txt", False),
+    "bench": (LOCAL / "venvs" / "bench", ROOT / "locks" / "bench.txt", False),
 }
 NO_NETWORK = ("dns error", "error sending request", "name resolution", "newconnectionerror", "from versions: none")
 
