@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,8 @@ def target(value: Any) -> str:
         return str(value["Ref"])
     if "Fn::GetAtt" in value:
         return str(value["Fn::GetAtt"][0])
-    return str(value["Fn::Sub"]).partition("${")[2].partition("}")[0].partition(".")[0]
+    named = re.findall(r"\$\{([A-Za-z0-9]+)[.}]", str(value["Fn::Sub"]))
+    return str(named[0]) if named else ""
 
 
 def statements(role: str) -> Iterator[tuple[list[str], list[Any]]]:
