@@ -24,7 +24,7 @@ OTHER = {
 
 
 def streaming() -> Catalogue:
-    """`chat` streams, `told` can be gone on with, `paid_chat` may not be repeated, `chat_fallback` has another route."""
+    """`chat` streams, `told` can be gone on with, `paid_chat` must not be repeated, `chat_fallback` has a way out."""
     base = catalogue()
     can = {"background": True, "streaming": True, "tools": True, "context_window": 400_000}
     routes = {**base.routes, "told": route("told", capabilities=can)}
