@@ -29,7 +29,7 @@ class ChatAssembler(Assembler):
     def take(self, data: Json) -> list[StreamEvent]:
         named = {name: data[name] for name in ("id", "model", "provider", "usage") if data.get(name)}
         self._head |= named
-        choice = next((one for one in objects(data.get("choices")) if one.get("index") in {0, None}), None)
+        choice = next((one for one in objects(data.get("choices")) if one.get("index") in (0, None)), None)
         if choice is None:
             return []
         delta = choice.get("delta")
