@@ -6,12 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from breakwater.domain.callbacks import Retry
 from breakwater.domain.errors import Rejected, TooLate
 from breakwater.domain.job import Job
+from breakwater.domain.records import effect_child_key
 from breakwater.domain.routes import Catalogue
+from breakwater.domain.schedules import load_schedules
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason, Status
 from breakwater.usecases.again import again
+from breakwater.usecases.effects import effect_id
+from breakwater.usecases.redeliver import redeliver
+from breakwater.usecases.tick import tick
 from tests.crash import checks
 from tests.crash.stage import Stage
 from tests.fakes.outside import refusal
@@ -202,6 +208,37 @@ def _two_in_line(stage: Stage) -> None:
     stage.run()
 
 
+def _called_back(stage: Stage) -> None:
+    """The receiver is down for two tries, and the owner asks for the message once more when it has it."""
+    stage.control.owners["acme"] = {"callback_hosts": ["hooks.example.com"]}
+    stage.notifier.script = [Retry("http_500"), Retry("timeout")]
+    job_id = stage.ask_for("sync", callback_url="https://hooks.example.com/x")
+    stage.run()
+    stage.client(lambda: redeliver(stage.deps, stage.job(job_id), "acme"))
+    stage.run()
+
+
+def _told_under_one_id(stage: Stage, job: Job) -> None:
+    """However often it was sent; and the job does not pretend otherwise."""
+    assert {one.webhook_id for one in stage.notifier.sent} == {effect_id(job, "notify#1")}
+    assert job.notify_reason is None
+    assert stage.store.child(job.job_id, effect_child_key("notify#1")) is not None
+
+
+def _scheduled(stage: Stage) -> None:
+    """Three looks at one window, as three minutes make them, each a process of its own."""
+    stage.clock.advance(-stage.clock.now() % 600_000)
+    for _ in range(3):
+        stage.process(lambda: tick(stage.deps, [_EVERY_TEN_MINUTES], lambda: 50_000))
+        stage.clock.advance(59_000)
+    stage.run()
+
+
+def _one_job_a_window(stage: Stage, job: Job) -> None:
+    assert [one.job_id for one in checks.jobs_of(stage)] == [job.job_id]
+    assert stage.store.scheduled("nightly").job_id == job.job_id
+
+
 def _too_late(stage: Stage) -> None:
     """A cancel after the success says so and changes nothing."""
     job_id = stage.ask_for("sync")
@@ -220,6 +257,17 @@ def _reviewed_when_unknown(stage: Stage, job: Job) -> None:
         assert [one.reason for one in held] == [Reason.OUTCOME_UNKNOWN]
 
 
+_EVERY_TEN_MINUTES = load_schedules(
+    [
+        {
+            "name": "nightly",
+            "workflow": "sync",
+            "owner_key": "acme",
+            "every": "10m",
+            "input": {"messages": [{"role": "user", "content": "window ${window_start}"}]},
+        }
+    ]
+)["nightly"]
 _S, _D, _C = Status.SUCCEEDED, Status.DEAD_LETTER, Status.CANCELLED
 _OVERLOAD, _FAULT = (ErrorClass.OVERLOAD, 503), (ErrorClass.SERVER_FAULT, 500)
 
@@ -248,6 +296,8 @@ SCENARIOS: Mapping[str, Scenario] = {
     "cancel after success": _scenario(_too_late, _S, _C),
     "replayed webhook": _scenario(_replayed_webhook, _S),
     "webhook before the answer": _scenario(_early_webhook, _S),
+    "told at a callback": _scenario(_called_back, _S, check=_told_under_one_id),
+    "scheduled": _scenario(_scheduled, _S, check=_one_job_a_window),
     "manual retry": _scenario(_manual_retry, _S, _D, calls=6),
     "two in line": _scenario(_two_in_line, _S, calls=3),
 }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from breakwater.domain.callbacks import Retry
 from breakwater.domain.errors import QueueUnavailable, SecretUnavailable, StoreUnavailable
 from breakwater.domain.results import Found, Refused
 from breakwater.domain.signals import ErrorClass, Signal
@@ -116,6 +117,19 @@ class TappedProvider:
         return self._tap.call("provider.cancel", self._provider.cancel, broken, provider_job_id)
 
 
+class TappedNotifier:
+    """A notifier never raises: without an answer nobody knows whether the receiver has it."""
+
+    def __init__(self, notifier: Any, tap: Tap) -> None:
+        self._notifier, self._tap = notifier, tap
+
+    def send(self, *args: Any, **more: Any) -> Any:
+        def broken(executed: bool) -> Any:
+            return Retry("cut" if executed else "connect")
+
+        return self._tap.call("notifier.send", self._notifier.send, broken, *args, **more)
+
+
 def _signal(error_class: ErrorClass, status: int | None = None) -> Signal:
     return Signal(error_class=error_class, http_status=status, rule="tap")
 
@@ -130,6 +144,7 @@ def tapped(deps: Deps, tap: Tap) -> Deps:
         control=Tapped(deps.control, "control", tap, StoreUnavailable),
         bus=Tapped(deps.bus, "bus", tap, QueueUnavailable),
         providers=TappedProvider(deps.providers, tap),
+        notifier=TappedNotifier(deps.notifier, tap),
     )
 
 

