@@ -309,6 +309,8 @@ def test_owner_settings_are_read_and_replaced(office):
 
     assert office.get("/owners/acme")["settings"]["budget_micros"] == 9
     assert office.get("/audit")["entries"][0]["before"]["budget_micros"] == 5
+    office.table.put_owner = lambda *_all: False
+    assert office.call("POST", "/owners/acme", {"settings": {}, "why": "at the same time"})[0] == 409
 
 
 def test_switches_are_listed_thrown_and_lifted(office):

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from breakwater.domain.errors import NotFound, TooLate
+from breakwater.domain.errors import NotFound, StaleVersion, TooLate
 from breakwater.domain.records import Child
 from breakwater.domain.replay_batch import BatchStatus, Outcome
 from breakwater.domain.results import Completed
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Status
-from breakwater.usecases.batch import create, listed, need_batch, progress, tick, turn
+from breakwater.usecases.batch import create, listed, need_batch, progress, swept, tick, turn
 from breakwater.usecases.close import close
 from breakwater.usecases.replay import replay
 from tests.fakes.outside import answer, refusal
@@ -328,3 +328,114 @@ def test_batches_are_listed_newest_first():
 
     assert [one["batch_id"] for one in found] == ["batch-1"]
     assert following is None
+
+
+def test_two_ticks_at_once_have_one_winner():
+    """The other one finds the revision gone and has changed nothing."""
+    world = World()
+    many_dead(world, 3)
+    start(world)
+    world.clock.advance(1_000)
+    read = world.store.batch
+    once = []
+
+    def overtaken(batch_id):
+        found = read(batch_id)
+        if not once:
+            once.append(batch_id)
+            tick(world.deps, batch_id)
+        return found
+
+    world.store.batch = overtaken
+
+    assert tick(world.deps, "batch-1") == "overtaken"
+    world.store.batch = read
+    assert run(world).counts == {"succeeded": 3}
+
+
+def test_what_was_opened_and_not_sent_waits_for_a_resume_or_is_skipped():
+    """A crash after the batch's own write: a pause keeps those jobs, an abort lets them be."""
+    for status, counts in ((BatchStatus.PAUSED, {}), (BatchStatus.ABORTED, {"skipped": 3})):
+        world = World()
+        names = many_dead(world, 3)
+        start(world)
+        world.clock.advance(1_000)
+        _die_after(world, "put_batch")
+
+        turn(world.deps, "batch-1", status, "stop it here")
+        world.clock.advance(20_000)
+        tick(world.deps, "batch-1")
+
+        assert need_batch(world.deps, "batch-1").counts == counts
+        assert {world.job(name).generation for name in names} == {1}
+
+
+def _die_after(world, call):
+    def dies(name, when):
+        if (name, when) == (call, "after"):
+            raise KeyboardInterrupt
+
+    world.store._hook = dies
+    with pytest.raises(KeyboardInterrupt):
+        tick(world.deps, "batch-1")
+    world.store._hook = lambda _name, _when: None
+
+
+def test_turning_gives_up_after_five_faster_others():
+    """Somebody else writes between every read and write."""
+    world = World()
+    many_dead(world, 1)
+    start(world)
+    world.store.put_batch = lambda _before, _after: False
+
+    with pytest.raises(StaleVersion):
+        turn(world.deps, "batch-1", BatchStatus.PAUSED, "never lands")
+
+
+def test_the_sweep_leaves_a_batch_alone_that_moved():
+    """Not due any more, gone, or written by somebody else."""
+    world = World()
+    many_dead(world, 1)
+    start(world)
+
+    assert swept(world.deps, "batch-1") == "moved_meanwhile"
+    assert swept(world.deps, "unknown") == "moved_meanwhile"
+    world.clock.advance(180_000)
+    put, world.store.put_batch = world.store.put_batch, lambda _before, _after: False
+    assert swept(world.deps, "batch-1") == "moved_meanwhile"
+    world.store.put_batch = put
+    assert swept(world.deps, "batch-1") == "nudged_batch"
+
+
+def test_a_selection_that_ends_early_ends_the_batch_s_turn():
+    """A frozen piece that is gone opens nothing; what was opened still ends."""
+    world = World()
+    many_dead(world, 2)
+    start(world)
+    world.clock.advance(1_000)
+    item = world.store.items["BATCH#batch-1", "ITEMS#0000"]
+    world.store.items["BATCH#batch-1", "ITEMS#0000"] = {
+        **item,
+        "data": {"M": {"refs": {"L": item["data"]["M"]["refs"]["L"][:1]}}},
+    }
+
+    assert tick(world.deps, "batch-1") == "running"
+    world.clock.advance(20_000)
+    del world.store.items["BATCH#batch-1", "ITEMS#0000"]
+    assert tick(world.deps, "batch-1") == "running"
+    assert need_batch(world.deps, "batch-1").next == 1
+
+
+def test_creating_survives_somebody_faster():
+    """Two requests of one id freeze one selection."""
+    world = World()
+    many_dead(world, 2)
+    put = world.store.put_batch
+
+    def late(before, after):
+        put(before, after)
+        return False
+
+    world.store.put_batch = late
+
+    assert start(world)[0].total == 2

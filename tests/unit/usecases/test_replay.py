@@ -6,8 +6,9 @@ import pytest
 
 from breakwater.domain.checklist import Item
 from breakwater.domain.errors import InvalidRequest, KeyReused, NotFound, TooLate
-from breakwater.domain.records import RouteState, generation_key
-from breakwater.domain.replay import Filter, Stop, Terms, read
+from breakwater.domain.job import execution_suffix
+from breakwater.domain.records import Child, RouteState, generation_key, late_key
+from breakwater.domain.replay import BatchTerms, Filter, Stop, Terms, read
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Reason, Status
 from breakwater.usecases.close import close
@@ -427,3 +428,39 @@ def test_the_same_job_from_a_redriven_message_is_not_done_twice():
     world.worker(job_id)
 
     assert len(world.provider.calls) == 1
+
+
+def test_what_a_worker_learned_late_counts():
+    """An execution that only late evidence gives a provider job: its cancel is looked for as well."""
+    world = World()
+    job_id = dead(world)
+    first = world.store.children(job_id, "EXEC#")[0].data["execution"]["id"]
+    late = Child(sk=late_key(first, "accepted"), data={"provider_job_id": "resp_9"})
+    world.store.put_child(job_id, late, None)
+    suffix = execution_suffix(first)
+    world.store.put_child(job_id, Child(sk=f"EFFECT#provider_cancel#{suffix}", data={"given_up": "overload"}), None)
+
+    found = {one.item: one for one in preview(world.deps, world.job(job_id)).checks}[Item.IDEMPOTENCY]
+
+    assert (found.verdict.value, "resp_9" in found.says) == ("unknown", True)
+
+
+def test_a_filter_that_means_too_much_stops_looking(monkeypatch):
+    """A look is bounded, and says that there may be more."""
+    world = World()
+    for key in "abc":
+        dead(world, key=key)
+    monkeypatch.setattr("breakwater.usecases.preview._PAGE", 1)
+    monkeypatch.setattr("breakwater.usecases.preview._MOST_SCANNED", 2)
+
+    found, more = select(world.deps, Filter(reason="caller_fault"))
+
+    assert (found, more) == ([], True)
+
+
+def test_a_batch_of_everything_is_refused():
+    """Somebody has to say what they mean."""
+    body = {"terms": terms().model_dump(mode="json", exclude_none=True), "filter": {}, "error_threshold": 5}
+
+    with pytest.raises(InvalidRequest, match="body"):
+        read(BatchTerms, body)
