@@ -24,6 +24,7 @@ from breakwater.domain.endpoints import load_endpoints
 from breakwater.domain.errors import InvalidPolicy
 from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route
+from breakwater.domain.schedule_request import unfit
 from breakwater.domain.schedules import load_schedules
 from breakwater.domain.strategy import Model
 
@@ -103,7 +104,7 @@ def _read(folder: Path, problems: list[str]) -> tuple[Catalogue, dict[str, str]]
     catalogue.endpoints = _listed(folder / ENDPOINTS, problems)
     files = _policies(folder, catalogue, problems)
     problems.extend(_of_list(ENDPOINTS, lambda: load_endpoints(catalogue.endpoints)))
-    problems.extend(_of_list(SCHEDULES, lambda: load_schedules(catalogue.schedules, catalogue.workflows())))
+    problems.extend(_of_list(SCHEDULES, lambda: _schedules(catalogue)))
     return catalogue, files
 
 
@@ -136,6 +137,13 @@ def _of_list(name: str, loading: Callable[[], object]) -> Iterator[str]:
         loading()
     except InvalidPolicy as error:
         yield from (f"{name}: {line}" for line in str(error).splitlines())
+
+
+def _schedules(catalogue: Catalogue) -> None:
+    """Raises InvalidPolicy for a schedule that does not read, or whose input could never become a job."""
+    wrong = list(unfit(load_schedules(catalogue.schedules, catalogue.workflows()).values()))
+    if wrong:
+        raise InvalidPolicy("\n".join(wrong))
 
 
 def _policies(folder: Path, catalogue: Catalogue, problems: list[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from breakwater.domain import identity, windows
 from breakwater.domain.errors import KeyReused, Rejected, Unavailable
-from breakwater.domain.request import parse
+from breakwater.domain.schedule_request import request_of
 from breakwater.domain.schedules import Overlap, Schedule
 from breakwater.domain.switches import paused
 from breakwater.domain.timing import SECOND
@@ -149,7 +149,7 @@ def _job(deps: Deps, schedule: Schedule, window: Window) -> tuple[str, bool]:
         body["user_ref"] = schedule.user_ref
     key = windows.idempotency_key(schedule, window)
     try:
-        admitted = admit(deps, who, parse(body), key, key)
+        admitted = admit(deps, who, request_of(schedule, window), key, key)
     except KeyReused:  # made with an earlier deploy's input; it stands for this window all the same
         return window_job(schedule, window), False
     return admitted.job.job_id, not admitted.replayed

@@ -6,6 +6,7 @@ import pytest
 
 from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.records import RouteState
+from breakwater.domain.schedule_request import unfit
 from breakwater.domain.schedules import load_schedules
 from breakwater.domain.states import Status
 from breakwater.domain.windows import Window
@@ -322,3 +323,13 @@ def test_a_look_names_the_jobs_of_its_windows():
     (job,) = jobs(world)
     assert done.jobs == (job.job_id,)
     assert window_job(one, Window(START, "")) == job.job_id
+
+
+def test_an_input_that_could_never_become_a_job_is_found_before_it_is_shipped():
+    """`breakwater policy check` names the schedule and the field; a good one is silent."""
+    good, bad = schedule(), schedule(input={"messages": [{"role": "user", "content": "x"}], "prompt": "y"})
+    unknown = schedule(input={"text": "${window_start}"})
+
+    assert list(unfit([good])) == []
+    found = list(unfit([good, bad, unknown]))
+    assert [line.partition(":")[0] for line in found] == ["schedules[1].input", "schedules[2].input.text"]
