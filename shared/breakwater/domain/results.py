@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from breakwater.domain.hints import ExhaustedLimit
 from breakwater.domain.signals import Signal
 
 
@@ -50,6 +51,7 @@ class Result:
     provider_request_id: str | None = None
     provider_job_id: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    exhausted: tuple[ExhaustedLimit, ...] = ()  # limits of which this answer took the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

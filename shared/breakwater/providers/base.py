@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from breakwater.domain.classify import classify, succeeded
+from breakwater.domain.hints import exhausted_limits
 from breakwater.domain.results import Call, Completed, Found, Outcome, Refused, Result
 from breakwater.domain.rules.facts import request_id
 from breakwater.domain.signals import ErrorClass, Reply, Signal
@@ -91,7 +92,11 @@ class Adapter(ABC):
             return None
         result = self.read(reply.body, reply.headers)
         asked = request_id(reply.headers, reply.body)
-        return replace(result, provider_request_id=asked or result.provider_request_id)
+        return replace(
+            result,
+            provider_request_id=asked or result.provider_request_id,
+            exhausted=exhausted_limits(reply.headers, reply.received_at),
+        )
 
     def settled(
         self,

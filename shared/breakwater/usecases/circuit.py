@@ -24,6 +24,7 @@ from breakwater.usecases.releaser import BATCH, release
 _TRIES = 5
 _SLOW_PERCENT = 75  # of the route's time-out
 _NEXT_BATCH = SECOND
+EXHAUSTED = "limit_exhausted"
 Plan = Callable[[RouteState | None], RouteState | None]
 
 
@@ -33,8 +34,21 @@ def watch(deps: Deps, route: Route | None, begun_at: int, outcome: Outcome) -> N
         return
     try:
         _move(deps, route, lambda state: _learned(deps, route, state, begun_at, outcome))
+        if isinstance(outcome, Completed):
+            _last_of_a_limit(deps, route, outcome)
     except Unavailable as error:
         deps.log.note("route_not_watched", route_key=route.route_key, why=type(error).__name__)
+
+
+def _last_of_a_limit(deps: Deps, route: Route, outcome: Completed) -> None:
+    """The answer's headers say that nothing remains: the next call would be refused, so none is made.
+
+    A reset is when the limit is full again, later than need be; so nobody waits for it longer than a minute.
+    """
+    now = deps.now()
+    resets = [one.resets_at for one in outcome.result.exhausted if one.resets_at is not None and one.resets_at > now]
+    if resets:
+        close(deps, route, until=min(max(resets), now + MINUTE), reason=EXHAUSTED, by="provider", gently=True)
 
 
 def _learned(deps: Deps, route: Route, state: RouteState | None, begun_at: int, outcome: Outcome) -> RouteState | None:

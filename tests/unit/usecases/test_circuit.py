@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from breakwater.domain import ramp
+from breakwater.domain.hints import ExhaustedLimit
 from breakwater.domain.records import RouteState
-from breakwater.domain.signals import ErrorClass
+from breakwater.domain.results import Completed
+from breakwater.domain.signals import ErrorClass, LimitDimension
 from breakwater.domain.states import Reason, Status
 from breakwater.domain.switches import Switch, SwitchName
 from breakwater.usecases.circuit import close, open_again, reopen
 from breakwater.usecases.read import view
 from breakwater.usecases.switch_state import close_route, lift, open_route, switches, throw
-from tests.fakes.outside import refusal
+from tests.fakes.outside import answer, refusal
 from tests.support.limited import limited, owner
 from tests.support.world import World
 
@@ -93,6 +95,25 @@ def test_a_hint_closes_the_route_for_everybody_and_wakes_them_when_it_is_over():
     world.pump()
 
     assert world.job(first).status is world.job(second).status is Status.SUCCEEDED
+
+
+def test_headers_that_say_nothing_remains_close_the_route_before_a_call_is_refused():
+    """The call that took the last of a limit succeeds; the next waits for the reset, at most a minute."""
+    world = World(routes=limited(concurrency=4))
+    gone = ExhaustedLimit(dimension=LimitDimension.REQUESTS, resets_at=world.clock.now() + 20_000)
+    spent = ExhaustedLimit(dimension=LimitDimension.INPUT_TOKENS, resets_at=None)
+    world.provider.script = [Completed(result=answer("last", exhausted=(gone, spent)))]
+    first = world.submit(key="a").job.job_id
+    world.pump()
+    second = world.submit(key="b").job.job_id
+    world.pump()
+
+    assert world.job(first).status is Status.SUCCEEDED
+    assert (world.job(second).reason, world.job(second).attempt) == (Reason.ROUTE_CLOSED, 0)
+    assert world.store.route("plain").reason == "limit_exhausted"
+    world.clock.advance(20_000)
+    world.pump()
+    assert world.job(second).status is Status.SUCCEEDED
 
 
 def test_a_lost_nudge_of_a_route_is_made_up_for_by_the_sweep():
