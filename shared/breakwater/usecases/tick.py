@@ -144,9 +144,6 @@ def _skipped(deps: Deps, schedule: Schedule, now: int) -> bool:
 def _job(deps: Deps, schedule: Schedule, window: Window) -> tuple[str, bool]:
     """The window's job, and whether it is new."""
     who = Principal(owner_key=schedule.owner_key, key_id=f"schedule:{schedule.name}", scopes=frozenset({"submit"}))
-    body = {"workflow": schedule.workflow, "input": windows.job_input(schedule, window)}
-    if schedule.user_ref is not None:
-        body["user_ref"] = schedule.user_ref
     key = windows.idempotency_key(schedule, window)
     try:
         admitted = admit(deps, who, request_of(schedule, window), key, key)
