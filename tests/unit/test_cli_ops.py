@@ -19,7 +19,7 @@ from tests.support.world import World
 from tools.cli.api import Settings, configure
 from tools.cli.dead import moment
 from tools.cli.main import app
-from tools.cli.rotate import rotated
+from tools.cli.rotate import operator_key, rotated
 
 GOOD = ["--owner", "alex", "--reason", "provider_recovery", "--text", "status page is green", "--cost-reviewed"]
 
@@ -312,3 +312,15 @@ def test_the_flags_are_the_settings():
     help_text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
     for word in ("submit", "diagnose", "dead-letters", "replay", "review", "switch", "routes", "keys", "audit"):
         assert word in help_text
+
+
+def test_the_first_key_is_made_once():
+    """Whoever has the AWS rights opens the door once; after that, operators do."""
+    table = FakeOperatorTable()
+
+    key, secret = operator_key(table, "ops", 7)
+
+    assert key is not None
+    assert (key.owner_key, "operate" in key.scopes, secret.startswith("bw_")) == ("ops", True, True)
+    assert operator_key(table, "ops", 8) == (None, "")
+    assert CliRunner().invoke(app, ["keys", "first", "ops"], obj=Settings()).exit_code == 2

@@ -1,16 +1,22 @@
-"""How is a secret replaced while work goes on? With the operator's own AWS rights; no function may write a secret."""
+"""What is done with the operator's own AWS rights? Secrets are replaced, and the first key is made; no function may."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import secrets as randomness
+import time
 from typing import Annotated, Any
 
 import typer
 
+from breakwater.domain.records import ApiKey
+from breakwater.operator_ports import OperatorStore
+from breakwater.store.operator import OperatorTable
 from tools.cli import show
 from tools.cli.api import ROOT, Exit, Settings, api, fail, outputs
+from tools.cli.desk import keys
 from tools.cli.jobs import Why
 from tools.cli.show import AsJson
 
@@ -48,6 +54,38 @@ def rotate(
     api(ctx).post("/v1/ops/audit", {"what": "rotate_secret", "target": f"secret:{kind}/{name}", "why": why})
     told = {"kind": kind, "name": name, "in_force_within_seconds": 60}
     show.as_json(told) if as_json else typer.echo(f"{kind} {name} is rotated; in force within a minute")
+
+
+@keys.command("first")
+def first_key(
+    ctx: typer.Context,
+    owner: Annotated[str, typer.Argument(metavar="OWNER", help="Who operates this installation.")],
+    as_json: AsJson = False,
+) -> None:
+    """Make the first operator's key of a new installation, with your own AWS credentials."""
+    settings = ctx.obj if isinstance(ctx.obj, Settings) else Settings()
+    if settings.stack is None:
+        raise typer.BadParameter("name the stack: breakwater --stack NAME keys first OWNER")
+    import boto3  # noqa: PLC0415 - only this command talks to AWS
+
+    table = OperatorTable(boto3.client("dynamodb"), outputs(settings.stack)["ControlTableName"])
+    made, secret = operator_key(table, owner, int(time.time() * 1000))
+    if made is None:
+        fail(Exit.REFUSED, "There are keys already.", "use `breakwater keys create`, with a key of the scope `operate`")
+    told = {"key_id": made.key_id, "owner_key": owner, "scopes": sorted(made.scopes), "api_key": secret}
+    show.as_json(told) if as_json else show.facts(told)
+
+
+def operator_key(table: OperatorStore, owner: str, now: int) -> tuple[ApiKey | None, str]:
+    """A key that may do everything, for an installation without any; None where there is one."""
+    if table.api_keys():
+        return None, ""
+    secret = f"bw_{randomness.token_urlsafe(32)}"
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    scopes = frozenset({"submit", "read", "operate"})
+    key = ApiKey(key_hash=digest, key_id=f"key_{digest[:12]}", owner_key=owner, scopes=scopes, created_at=now)
+    table.put_api_key(key)
+    return key, secret
 
 
 def rotated(kind: str, name: str, new: str, stored: dict[str, Any]) -> dict[str, Any]:

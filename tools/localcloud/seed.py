@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from breakwater import policy_yaml
 from breakwater.domain.records import ApiKey
 from breakwater.store.control import ControlTable
+from breakwater.store.operator import OperatorTable
 from tools.simulator.client import SimulatorClient
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def put_api_key(cloud: LocalCloud, api_key: str, *, owner: str = OWNER, scopes: 
             scopes=scopes,
             created_at=time.time_ns() // 1_000_000,
         )
-        control.put_api_key(record)
+        OperatorTable(client, cloud.outputs()["ControlTableName"]).put_api_key(record)
 
 
 def provider_keys(cloud: LocalCloud, environ: Mapping[str, str] = os.environ) -> dict[str, str]:

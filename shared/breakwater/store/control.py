@@ -58,17 +58,6 @@ class ControlTable:
         known = {name: plain[name] for name in ApiKey.__dataclass_fields__ if name in plain}
         return ApiKey(**{**known, "scopes": frozenset(plain.get("scopes", ()))})
 
-    def put_api_key(self, key: ApiKey) -> None:
-        """Store a new key's record. Condition: the hash is not there yet."""
-        plain = {name: value for name in ApiKey.__dataclass_fields__ if (value := getattr(key, name)) is not None}
-        plain |= {"pk": f"KEY#{key.key_hash}", "sk": META, "scopes": sorted(key.scopes)}
-        with answered():
-            self._client.put_item(
-                TableName=self._table,
-                Item=to_wire(plain),
-                ConditionExpression="attribute_not_exists(pk)",
-            )
-
     def owner(self, owner_key: str) -> Mapping[str, Any]:
         """An owner's settings."""
         found: Mapping[str, Any] = self._cache.get(
