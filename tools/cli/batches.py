@@ -12,7 +12,7 @@ from tools.cli.api import Api, api, part
 from tools.cli.jobs import Why
 from tools.cli.show import AsJson
 
-Limit = Annotated[int, typer.Option(min=1, max=1000)]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="At most this many.")]
 
 
 def show_batch(found: dict[str, Any]) -> None:

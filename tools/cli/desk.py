@@ -22,7 +22,7 @@ owners = typer.Typer(no_args_is_help=True, help="Owners' limits, budgets and cal
 Name = Annotated[str, typer.Argument(help="A switch.")]
 RouteKey = Annotated[str, typer.Argument(metavar="ROUTE", help="A route key.")]
 OwnerKey = Annotated[str, typer.Argument(metavar="OWNER", help="An owner key.")]
-Listed = Annotated[list[str] | None, typer.Option()]
+Listed = Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")]
 Minutes = Annotated[int | None, typer.Option(min=1, help="For this many minutes.")]
 
 
