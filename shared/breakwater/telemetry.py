@@ -75,9 +75,7 @@ class JsonLog:
         stream.flush()
 
 
-def embedded(
-    metrics: list[Metric], line: Mapping[str, Any], now: int, namespace: str = NAMESPACE
-) -> dict[str, Any]:
+def embedded(metrics: list[Metric], line: Mapping[str, Any], now: int, namespace: str = NAMESPACE) -> dict[str, Any]:
     """The `_aws` block and values of the embedded metric format, by route, workflow and lane where known."""
     dimensions = [name for name in ("workflow", "lane", "route_key") if line.get(name)]
     block = {

@@ -35,7 +35,9 @@ def _forget():
 def test_a_function_can_be_wired_with_what_the_template_gives_it(function, monkeypatch, tmp_path):
     """A setting that is missing would only show when the function is called."""
     _forget()
-    (tmp_path / "policies.json").write_text('{"default_route":null,"routes":{},"policies":{},"schedules":[],"endpoints":[]}')
+    (tmp_path / "policies.json").write_text(
+        '{"default_route":null,"routes":{},"policies":{},"schedules":[],"endpoints":[]}'
+    )
     monkeypatch.setattr(wiring, "POLICIES", tmp_path / "policies.json")
     for name in list(os.environ):
         if name.endswith(("_TABLE", "_URL", "_BUCKET", "_SECRET", "_NAME")):

@@ -16,7 +16,11 @@ from typing import Any
 def canonical(value: Any) -> bytes:
     """One byte form per JSON value: sorted keys, no blanks, UTF-8. Raises ValueError for NaN and infinities."""
     return json.dumps(
-        _plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False,
+        _plain(value),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
     ).encode("utf-8", "surrogatepass")
 
 
@@ -56,7 +60,14 @@ def fingerprint(payload: Any) -> str:
 
 
 def derived_key(
-    *, owner: str, user_ref: str | None, workflow: str, payload: Any, target: str | None, window_ms: int, now: int,
+    *,
+    owner: str,
+    user_ref: str | None,
+    workflow: str,
+    payload: Any,
+    target: str | None,
+    window_ms: int,
+    now: int,
 ) -> str:
     """The key of an intent that brought none: same input, same side-effect target, same time bucket, same job."""
     bucket = now // window_ms if window_ms > 0 else now

@@ -126,7 +126,10 @@ def schedule(before: Job | None, after: Job, now: int) -> tuple[Job, tuple[Nudge
     if nudges:
         visible = max(one.at for one in nudges)
         after = after.with_(
-            nudged_at=now, nudged_for=visible, nudges=1, nudges_total=after.nudges_total + 1,
+            nudged_at=now,
+            nudged_for=visible,
+            nudges=1,
+            nudges_total=after.nudges_total + 1,
         )
     else:
         after = after.with_(nudged_for=None, nudges=0)
@@ -161,7 +164,10 @@ def swept(job: Job, now: int) -> tuple[Job, tuple[Nudge, ...]]:
         return job.with_(due_at=_covered), ()
     queues = dict.fromkeys(one.queue for one in obligations(job) if _effective(job, one.at) <= now)
     moved = job.with_(
-        nudged_at=now, nudged_for=now, nudges=job.nudges + 1, nudges_total=job.nudges_total + 1,
+        nudged_at=now,
+        nudged_for=now,
+        nudges=job.nudges + 1,
+        nudges_total=job.nudges_total + 1,
         sweeps=job.sweeps + 1,
     )
     return moved.with_(due_at=due_at(moved)), tuple(Nudge(queue, now) for queue in queues)

@@ -64,7 +64,10 @@ def parse(body: Any) -> JobRequest:
     """The request behind a JSON value; raises `InvalidRequest` naming the first wrong field, the rule and the fix."""
     if not isinstance(body, dict):
         raise InvalidRequest(
-            "The body must be a JSON object.", field="body", rule="object", fix="send {\"workflow\": …, \"input\": …}",
+            "The body must be a JSON object.",
+            field="body",
+            rule="object",
+            fix='send {"workflow": …, "input": …}',
         )
     try:
         return JobRequest.model_validate(body)
@@ -91,7 +94,9 @@ def idempotency_key(raw: str | None) -> str | None:
         return None
     if len(key) > MAX_KEY_CHARS or any(not one.isprintable() for one in key):
         raise InvalidRequest(
-            "The idempotency key can't be used.", field="Idempotency-Key", rule="length_and_characters",
+            "The idempotency key can't be used.",
+            field="Idempotency-Key",
+            rule="length_and_characters",
             fix=f"use 1 to {MAX_KEY_CHARS} printable characters, for example a UUID",
         )
     return key

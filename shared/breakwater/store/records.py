@@ -223,4 +223,3 @@ def _delivery_key(delivery_id: str) -> dict[str, Any]:
 
 def _route_key(route_key: str) -> dict[str, Any]:
     return {"pk": {"S": f"ROUTE#{route_key}"}, "sk": {"S": META}}
-

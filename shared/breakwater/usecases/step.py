@@ -216,9 +216,7 @@ def _work(
     _after(deps, job, execution, route, outcome, in_run=in_run)
 
 
-def _after(
-    deps: Deps, job: Job, execution: Execution, route: Route, outcome: Outcome | None, *, in_run: bool
-) -> None:
+def _after(deps: Deps, job: Job, execution: Execution, route: Route, outcome: Outcome | None, *, in_run: bool) -> None:
     """Conclude, and learn from it. Nothing of both where another holder goes on with the stream."""
     if outcome is None:
         return

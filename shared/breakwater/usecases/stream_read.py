@@ -76,9 +76,7 @@ def read(deps: StreamDeps, job_id: str, owner_key: str, place: Place | None) -> 
         events = _events(deps, job, place)
         left = until - deps.clock.monotonic()
         if events or left <= 0:
-            return Answered(
-                events=events, retry_ms=_retry(deps, job), over=bool(events) and events[-1].place.ended
-            )
+            return Answered(events=events, retry_ms=_retry(deps, job), over=bool(events) and events[-1].place.ended)
         deps.pause(min(left, _LOOK_MS if job.status is Status.PROCESSING else _LOOK_WAITING_MS))
 
 

@@ -84,9 +84,7 @@ def test_memory_is_bounded():
 TEXT = st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])
 LINES = st.lists(
     st.one_of(
-        st.text(TEXT, max_size=12).map(
-            "data: {}".format
-        ),
+        st.text(TEXT, max_size=12).map("data: {}".format),
         st.just(""),
         st.just(": comment"),
         st.just("event: é€😀"),

@@ -160,7 +160,10 @@ def test_gone_ends_it_at_once_and_for_later_jobs_too():
     assert len(world.notifier.sent) == 1
     assert world.job(first).notify_reason == "gone"
     assert world.job(second).notify_reason == "disabled: gone"
-    assert [more["why"] for name, more in world.log.notes if name == "notification_given_up"] == ["gone", "disabled: gone"]
+    assert [more["why"] for name, more in world.log.notes if name == "notification_given_up"] == [
+        "gone",
+        "disabled: gone",
+    ]
 
 
 def test_a_callback_that_took_nothing_for_three_days_is_disabled():
