@@ -15,6 +15,7 @@ from breakwater.domain.records import effect_child_key, late_key
 from breakwater.domain.replay import MOST_ITEMS, SAME_ROUTE, Filter
 from breakwater.domain.routes import Route
 from breakwater.domain.states import EffectKind, Lane, Status
+from breakwater.usecases.budgets import budgets_of
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained
 from breakwater.usecases.usage import usage
@@ -67,7 +68,7 @@ def facts(deps: Deps, job: Job, chosen: Target) -> Facts:
     """Everything the checklist looks at."""
     policy = deps.catalogue.policy(job.workflow)
     executions = _executions(deps, job)
-    budget = _budget(deps, job)
+    budget, spent = _budget(deps, job)
     return Facts(
         job=job,
         now=deps.now(),
@@ -79,7 +80,7 @@ def facts(deps: Deps, job: Job, chosen: Target) -> Facts:
         cancels=_cancels(deps, job, executions),
         code_version=deps.code_version,
         budget_micros=budget,
-        spent_micros=int(usage(deps, job.owner_key, "")["total"]["cost_micros"]) if budget is not None else 0,
+        spent_micros=spent,
         clauses=chosen.clauses,
         route_allowed=chosen.allowed,
     )
@@ -110,9 +111,15 @@ def _cancels(deps: Deps, job: Job, executions: Sequence[Mapping[str, Any]]) -> d
     return found
 
 
-def _budget(deps: Deps, job: Job) -> int | None:
-    found = deps.control.owner(job.owner_key).get("budget_micros")
-    return int(found) if found is not None else None
+def _budget(deps: Deps, job: Job) -> tuple[int | None, int]:
+    """The hard budget with the least room, and what is spent of it; without one nobody looks."""
+    hard = [(one.workflow, one.hard) for one in budgets_of(deps.control.owner(job.owner_key), job.workflow)]
+    if not hard:
+        return None, 0
+    seen = usage(deps, job.owner_key, "")
+    spent = {"": seen["total"], **seen["workflows"]}
+    rooms = [(limit, int(spent.get(name, {}).get("cost_micros", 0))) for name, limit in hard if limit is not None]
+    return min(rooms, key=lambda one: one[0] - one[1], default=(None, 0))
 
 
 def preview(deps: Deps, job: Job, wanted: str = SAME_ROUTE, *, proof: bool = False, override: bool = False) -> Preview:

@@ -298,8 +298,11 @@ def test_a_budget_that_is_spent_refuses():
     world.settle()
     job_id = dead(world, key="k-2")
     world.control.owners["acme"] = {"budget_micros": 1}
-
     assert verdicts(world, job_id)[Item.QUOTA] == "no"
+    world.control.owners["acme"] = {"budgets": {"hard_micros": 10**9, "workflows": {"sync": {"hard_micros": 1}}}}
+    assert verdicts(world, job_id)[Item.QUOTA] == "no"
+    world.control.owners["acme"] = {"budgets": {"soft_micros": 1}}
+    assert verdicts(world, job_id)[Item.QUOTA] == "yes"
 
 
 def test_quota_that_ran_out_is_the_operators_word():
