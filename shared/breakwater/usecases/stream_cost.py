@@ -25,10 +25,10 @@ def partial_of(answer: Answer, seen: Usage | None, given: Result | None, payload
     text = base.text if len(base.text) >= len(answer.text) else answer.text
     calls = base.tool_calls or answer.tool_calls
     whole = replace(base, text=text, tool_calls=calls)
-    return _counted(whole, payload) if answer else whole
+    return counted(whole, payload) if answer else whole
 
 
-def _counted(result: Result, payload: Mapping[str, Any]) -> Result:
+def counted(result: Result, payload: Mapping[str, Any]) -> Result:
     """Usage as given; where it can't be all, an estimate in its place."""
     size = len(result.text.encode("utf-8", "replace"))
     size += sum(len(str(call.get("arguments") or "")) for call in result.tool_calls)

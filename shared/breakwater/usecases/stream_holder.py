@@ -32,7 +32,7 @@ from breakwater.domain.timing import RESPONSE_RESERVE, SECOND
 from breakwater.ports import Guard, Provider, ProviderStream
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps
-from breakwater.usecases.stream_cost import partial_of
+from breakwater.usecases.stream_cost import counted, partial_of
 from breakwater.usecases.stream_handover import hand_over
 from breakwater.usecases.stream_log import Log
 from breakwater.usecases.stream_writer import Stop, Writer, holds
@@ -179,8 +179,10 @@ class Holder:
             facts = {}
         if self._first_token_at is not None:
             facts["first_token_ms"] = self._first_token_at - self._begun
-        result = replace(event.result, evidence={**event.result.evidence, **facts})
-        return _Ended(Completed(result=result))
+        result = event.result
+        if not result.usage.units:  # it comes behind the model's last word, and may not come any more
+            result = counted(result, self._call.payload)
+        return _Ended(Completed(result=replace(result, evidence={**result.evidence, **facts})))
 
     def _failed(self, event: Failed) -> _Ended | None:
         """The provider's own word ends it; a broken connection may be opened again where the job has a name."""
