@@ -6,7 +6,7 @@ PYTEST := $(BIN)/pytest -q
 SLOW := $(addprefix tests/,template/ build/ contract/ integration/ e2e/ drills/)
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo stop status logs format check-format lint types imports template unit \
-    contract integration e2e test pr clean locks build
+    contract integration e2e test pr clean locks bench-outage build
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,11 @@ test: setup ## Everything, as CI runs it
 	@.ci/steps check-format lint types imports template unit contract integration e2e
 
 pr: format test ## Format, then everything: run this before a pull request
+
+bench-outage: setup ## An outage on our stack and on a plain baseline: ratios and a plot each, in .local/bench (10 min)
+	@$(PYTHON) locks/sync.py bench
+	@$(BIN)/python -m tests.bench.outage
+	@.local/venvs/bench/bin/python tests/bench/outage/plot.py .local/bench/outage.json .local/bench
 
 locks: setup ## Resolve the locks again (UPGRADE=1 takes newer releases)
 	@locks/update $(if $(UPGRADE),--upgrade)

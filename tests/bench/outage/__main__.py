@@ -1,0 +1,172 @@
+"""The outage experiment: one load on our stack and on a plain baseline, while the provider goes down and comes back.
+
+    python -m tests.bench.outage [--healthy 40] [--outage 300] [--recovery 120] [--interactive 0.7] [--background 1]
+
+Writes `.local/bench/outage.json` (every request, every provider call, the backlog over time, the ratios).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from tests.bench.outage.load import OWNERS, Baseline, Load, Ours
+from tests.bench.outage.plain import Plain
+from tests.bench.outage.ratios import ratios
+from tools.localcloud import LocalCloud
+from tools.localcloud.seed import provider_base_urls, put_api_key, seed
+from tools.simulator.client import SimulatorClient
+
+ROOT = Path(__file__).parents[3]
+OUT = ROOT / ".local" / "bench"
+PHASES = (
+    ("503", {"kind": "status", "status": 503, "retry_after": ""}),
+    ("429", {"kind": "status", "status": 429, "retry_after": "30"}),
+    ("hang", {"kind": "hang", "ms": 60_000, "processed": False}),
+    ("529", {"kind": "status", "status": 529, "retry_after": ""}),
+)
+
+
+def main() -> None:
+    """Run it once."""
+    given = _arguments()
+    cloud = LocalCloud(ROOT, f"bench-{uuid.uuid4().hex[:6]}", quiet=False)
+    try:
+        cloud.start(simulator=True)
+        cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
+        seed(cloud)
+        found = _experiment(cloud, given)
+    finally:
+        cloud.stop()
+        shutil.rmtree(cloud.folder, ignore_errors=True)
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "outage.json").write_text(json.dumps(found))
+    _say(json.dumps(found["ratios"], indent=2))
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - a command talks to people
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, default in (("healthy", 40), ("outage", 300), ("recovery", 120)):
+        parser.add_argument(f"--{name}", type=int, default=default, help="seconds")
+    for name, rate in (("interactive", 0.7), ("background", 1.0)):
+        parser.add_argument(f"--{name}", type=float, default=rate, help="requests a second, each side")
+    return parser.parse_args()
+
+
+def _experiment(cloud: LocalCloud, given: argparse.Namespace) -> dict[str, Any]:
+    plain = Plain(cloud, f"{cloud.simulator.url}/openai/v1")
+    plain.deploy()
+    sides = {"ours": Ours(cloud, _keys(cloud)), "plain": Baseline(cloud, plain)}
+    load = Load(sides, {"interactive": given.interactive, "background": given.background})
+    with SimulatorClient(cloud.simulator.url) as simulator:
+        _warm_up(sides, simulator)
+        samples: list[dict[str, Any]] = []
+        over = threading.Event()
+        watcher = threading.Thread(target=_watch, args=(cloud, plain, samples, over))
+        began = time.time()
+        watcher.start()
+        load.start()
+        _say("a steady load")
+        time.sleep(given.healthy)
+        down = time.time()
+        for name, fault in PHASES:
+            _say(f"the provider answers {name}")
+            simulator.fault(count=None, for_ms=given.outage * 1000 // len(PHASES), **fault)
+            time.sleep(given.outage / len(PHASES))
+            simulator.clear_faults()
+        up = time.time()
+        _say("the provider is back")
+        time.sleep(given.recovery)
+        asked = load.stop()
+        _say("waiting for both backlogs")
+        _drained(cloud, plain, up)
+        over.set()
+        watcher.join()
+        calls = [
+            {
+                "at": one.at_ms / 1000,
+                "side": "plain" if one.model == "baseline" else "ours",
+                "status": one.status,
+                "outcome": one.outcome,
+                "charged": one.charged,
+                "model": one.model,
+                "excerpt": one.excerpt[:60],
+            }
+            for one in simulator.ledger(method="POST")
+        ]
+    facts = {"began": began, "down": down, "up": up, "asked": asked, "calls": calls, "backlog": samples}
+    facts["jobs"] = _jobs(cloud)
+    return {**facts, "ratios": ratios(facts)}
+
+
+def _keys(cloud: LocalCloud) -> list[str]:
+    keys = [f"bw_{uuid.uuid4().hex}" for _ in range(OWNERS)]
+    for n, key in enumerate(keys):
+        put_api_key(cloud, key, owner=f"owner-{n}", scopes=frozenset({"submit", "read"}))
+    return keys
+
+
+def _warm_up(sides: dict[str, Any], simulator: SimulatorClient) -> None:
+    """Start-up is not what is measured."""
+    load = Load(sides, {"interactive": 1.0, "background": 1.0})
+    load.start()
+    time.sleep(12)
+    load.stop()
+    time.sleep(5)
+    simulator.reset("ledger", "concurrency")
+
+
+def _watch(cloud: LocalCloud, plain: Plain, samples: list[dict[str, Any]], over: threading.Event) -> None:
+    while not over.wait(2):
+        open_jobs = sum(not one["final"] for one in _jobs(cloud))
+        samples.append({"at": time.time(), "ours": open_jobs, "plain": plain.depth()})
+
+
+def _drained(cloud: LocalCloud, plain: Plain, up: float, most: float = 330) -> None:
+    """Wait until both backlogs are gone, or long enough."""
+    while time.time() - up < most:
+        if plain.depth() == 0 and all(one["final"] for one in _jobs(cloud)):
+            return
+        time.sleep(2)
+
+
+def _jobs(cloud: LocalCloud) -> list[dict[str, Any]]:
+    table = cloud.outputs()["JobsTableName"]
+    pages = (
+        cloud.client("dynamodb")
+        .get_paginator("scan")
+        .paginate(
+            TableName=table,
+            FilterExpression="sk = :meta AND begins_with(pk, :job)",
+            ExpressionAttributeValues={":meta": {"S": "META"}, ":job": {"S": "JOB#"}},
+        )
+    )
+    found = []
+    for page in pages:
+        for item in page["Items"]:
+            status = item["status"]["S"]
+            found.append(
+                {
+                    "key": item["idempotency_key"]["S"],
+                    "status": status,
+                    "reason": item["reason"]["S"],
+                    "final": status in {"succeeded", "dead_letter", "cancelled"},
+                    "attempt": int(item["attempt"]["N"]),
+                    "completed_at": int(item.get("completed_at", {"N": "0"})["N"]) / 1000,
+                }
+            )
+    return found
+
+
+if __name__ == "__main__":
+    main()
