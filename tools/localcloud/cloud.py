@@ -63,7 +63,7 @@ class LocalCloud:
         if running is None:
             raise LocalCloudError("Start the local cloud before deploying to it.")
         life = f"{running.pid} {running.started}"
-        wanted = {"Stage": "local", "LogRetentionDays": "7"} | parameters
+        wanted = {"Stage": "local", "LogRetentionDays": "7", "CallbackLoopbackHosts": "127.0.0.1"} | parameters
         self._stack.deploy(self.endpoint, life, wanted, quiet=self._quiet)
         self._outputs = {}
 

@@ -76,7 +76,7 @@ def notify(deps: Deps, job: Job, webhook_id: str, detail: Mapping[str, Any], owe
     first_at = int(owed.ref) if owed.ref else now
     place = callback_key(job.owner_key, url)
     known = deps.store.latest(place) or {}
-    if known.get("disabled"):
+    if known.get("disabled") and (owed.ref is None or int(known["at"]) > first_at):  # and not asked for since
         return GivenUp(f"disabled: {known['disabled']}")
     answer = _sent(deps, job, url, webhook_id, _payload(job, detail))
     _tell(deps, job, webhook_id, answer, owed.tries + 1)

@@ -32,7 +32,7 @@ def redeliver(deps: Deps, job: Job, by: str) -> Job:
     def plan(standing: Job) -> Step | None:
         if not standing.final or standing.generation != job.generation:
             return None
-        owed = {**standing.owed, notify_key(standing): Owed(next_at=deps.now())}
+        owed = {**standing.owed, notify_key(standing): Owed(next_at=deps.now(), ref=str(now))}
         return amend(standing, deps.now(), why="RedeliveryAsked", owed=owed, notify_reason=None)
 
     step = change(deps, job, plan)

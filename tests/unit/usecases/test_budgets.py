@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.states import Lane, Reason, Status
-from breakwater.usecases.budgets import budgets_of, period_of
+from breakwater.usecases.budgets import budgets_of, over_budget, period_of
 from breakwater.usecases.review import approve
 from tests.support.world import World
 
@@ -151,3 +153,12 @@ def test_the_smaller_of_two_hard_budgets_holds():
     (found,) = budgets_of({"budget_micros": 5, "budgets": {"hard_micros": 9}}, "sync")
 
     assert found.hard == 5
+
+
+def test_a_function_that_claims_nothing_asks_for_no_budget():
+    """Only workers are wired with the ledger's totals."""
+    world = world_with({"budgets": {"hard_micros": 0}})
+    job = world.submit().job
+    deps = replace(world.deps, spending=None)
+
+    assert over_budget(deps, job, deps.catalogue.need_policy("sync"), deps.now()) is None

@@ -10,11 +10,13 @@ from standardwebhooks import Webhook
 
 from breakwater.domain.callbacks import Delivered, Disabled, Refused, Retry
 from breakwater.domain.errors import InvalidRequest, SecretUnavailable
+from breakwater.domain.job import Owed
 from breakwater.domain.records import effect_child_key
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.signature import sign
 from breakwater.usecases.again import again
 from breakwater.usecases.effects import effect_id
+from breakwater.usecases.notify import notify, shown
 from breakwater.usecases.read import view
 from tests.fakes.outside import refusal
 from tests.support.world import World
@@ -342,3 +344,13 @@ def test_an_owner_without_hosts_gets_no_callbacks():
 
         with pytest.raises(InvalidRequest):
             world.submit(callback_url=URL)
+
+
+def test_nothing_is_said_about_a_job_without_a_callback():
+    """And nothing is sent, should it ever be asked for."""
+    world = world_with_callbacks()
+    job = world.submit().job
+
+    assert shown(job) is None
+    assert notify(world.deps, job, "id", {}, Owed(next_at=0)) is None
+    assert world.notifier.sent == []

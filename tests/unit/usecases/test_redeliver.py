@@ -59,6 +59,23 @@ def test_asking_ends_the_rest_of_a_disabled_callback():
     assert len(world.notifier.sent) == 3
 
 
+def test_a_read_that_lags_behind_the_request_does_not_give_up():
+    """What disabled the callback is older than the owner's wish."""
+    world = world_with_callbacks()
+    world.notifier.script = [Disabled("gone")]
+    job_id = ended(world)
+    world.settle()
+    stale = {"disabled": "gone", "at": world.clock.now()}
+    world.clock.advance(1_000)
+    ask(world, job_id)
+    world.store.latest = lambda _key: stale
+
+    world.settle()
+
+    assert world.job(job_id).notify_reason is None
+    assert len(world.notifier.sent) == 2
+
+
 def test_three_days_begin_anew():
     """A message that was given up long ago is tried for as long as a new one."""
     world = world_with_callbacks()
