@@ -391,16 +391,14 @@ def test_fields_of_the_wrong_type_read_as_missing(case):
     assert isinstance(events[-1], Failed)
 
 
-WORDS = " ".join(
-    [
-        "choices delta content tool_calls index function arguments name id finish_reason usage type response",
-        "output status error candidates parts text functionCall args finishReason promptFeedback blockReason",
-        "usageMetadata message content_block partial_json stop_reason input item output_index sequence_number",
-        "message_start message_delta message_stop content_block_start content_block_delta tool_use text_delta",
-        "response.completed response.output_text.delta completed function_call response.output_item.added",
-        "incomplete stop length",
-    ]
-).split()
+WORDS = """
+choices delta content tool_calls index function arguments name id finish_reason usage type response
+output status error candidates parts text functionCall args finishReason promptFeedback blockReason
+usageMetadata message content_block partial_json stop_reason input item output_index sequence_number
+message_start message_delta message_stop content_block_start content_block_delta tool_use text_delta
+response.completed response.output_text.delta completed function_call response.output_item.added
+incomplete stop length
+""".split()  # noqa: SIM905 - a list of these would be a page
 LEAVES = st.sampled_from([*WORDS, "", 0, 1, -1, 2.5, True, None])
 ANYTHING = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4)
