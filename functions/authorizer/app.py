@@ -7,6 +7,8 @@ from typing import Any
 
 from breakwater import wiring
 
+MAX_TOKEN_CHARS = 256
+
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Simple response of an HTTP API authorizer: the owner, the key's id and its scopes, or a plain no."""
@@ -26,4 +28,4 @@ def bearer(event: dict[str, Any]) -> str | None:
     value = str(headers.get("authorization") or headers.get("Authorization") or "")
     scheme, _, token = value.strip().partition(" ")
     token = token.strip()
-    return token if scheme.lower() == "bearer" and 0 < len(token) <= 256 else None
+    return token if scheme.lower() == "bearer" and 0 < len(token) <= MAX_TOKEN_CHARS else None

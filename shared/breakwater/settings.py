@@ -1,4 +1,4 @@
-"""What does a function read from its environment? One value per need, validated at start, no fallback for a resource."""
+"""What does a function read from its environment? One value per need, checked at start, no fallback for a resource."""
 
 from __future__ import annotations
 

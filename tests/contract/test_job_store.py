@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from breakwater.domain.records import Child, Delivery, RouteState
 from breakwater.ports import Committed, Conflicted, Guard
+from breakwater.store.items import due_shard
 from tests.support.builders import NOW, make_execution, make_job
 
 STATUSES = (
@@ -185,8 +187,6 @@ def test_children_go_on_behind_a_key(store):
 
 
 def _shard(item_id):
-    from breakwater.store.items import due_shard
-
     return int(due_shard(item_id).split("#")[1])
 
 
@@ -236,8 +236,6 @@ def test_a_delivery_is_recorded_once_and_closed_once(store):
     assert store.record_delivery(delivery) is None
     assert store.record_delivery(delivery) == delivery
     assert store.delivery(delivery.id) == delivery
-
-    from dataclasses import replace
 
     moved = replace(delivery, due_at=NOW + 9, nudges=1)
     assert store.update_delivery(delivery, moved)

@@ -113,6 +113,6 @@ class EffectKind(StrEnum):
 class Visibility(StrEnum):
     """What the user may have seen when a signal arrived."""
 
-    BEFORE_FIRST_TOKEN = "before_first_token"
+    BEFORE_FIRST_TOKEN = "before_first_token"  # noqa: S105 - a token of text
     PARTIAL_OUTPUT = "partial_output"
     BACKGROUND_ONLY = "background_only"

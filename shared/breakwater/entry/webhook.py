@@ -1,7 +1,7 @@
 """How does a provider's webhook come in? Verified over its raw bytes, recorded, nudged, answered; nothing more.
 
-Whatever the sender put into headers and body ends in a 4xx or a 2xx, never in a 500. Only the endpoint's name, the event
-type, the delivery's id and the result are told.
+Whatever the sender put into headers and body ends in a 4xx or a 2xx, never in a 500. Only the endpoint's name, the
+event type, the delivery's id and the result are told.
 """
 
 from __future__ import annotations

@@ -49,6 +49,21 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Intent:
+    """What is asked, by whom, under which policy, and when."""
+
+    principal: Principal
+    request: JobRequest
+    key: str | None
+    request_id: str | None
+    policy: Policy
+    route: Route
+    payload: Mapping[str, Any]
+    now: int
+    interactive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
     """The job behind the intent; `replayed` when it was there before."""
 
@@ -81,7 +96,18 @@ def admit(
     check_callback(deps, principal.owner_key, request.callback_url)
     now = deps.now()
     payload = request.input.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    job = _new_job(deps, principal, request, key, request_id, policy, route, payload, now, interactive=interactive)
+    intent = _Intent(
+        principal=principal,
+        request=request,
+        key=key,
+        request_id=request_id,
+        policy=policy,
+        route=route,
+        payload=payload,
+        now=now,
+        interactive=interactive,
+    )
+    job = _new_job(intent)
     if arrived_at is not None and job.deadline_at is not None:
         job = job.with_(deadline_at=arrived_at + policy.deadline_ms)
     standing = _turned_away(deps, job, policy, now)
@@ -146,21 +172,11 @@ def _place(deps: Deps, request: JobRequest) -> tuple[Policy, Route]:
     return policy, route
 
 
-def _new_job(
-    deps: Deps,
-    principal: Principal,
-    request: JobRequest,
-    key: str | None,
-    request_id: str | None,
-    policy: Policy,
-    route: Route,
-    payload: Mapping[str, Any],
-    now: int,
-    *,
-    interactive: bool,
-) -> Job:
-    lane = policy.start_lane(interactive=interactive or request.stream)
-    used = key or _derived(policy, principal, request, payload, now)
+def _new_job(intent: _Intent) -> Job:
+    principal, request, policy, route = intent.principal, intent.request, intent.policy, intent.route
+    payload, now = intent.payload, intent.now
+    lane = policy.start_lane(interactive=intent.interactive or request.stream)
+    used = intent.key or _derived(intent)
     print_ = {"input": payload, "target": request.side_effect_target, "stream": request.stream}
     budget = policy.lane(lane)
     deadline = now + policy.deadline_ms if lane is Lane.INTERACTIVE_ADMISSION else None
@@ -170,12 +186,12 @@ def _new_job(
         user_ref=request.user_ref,
         workflow=request.workflow,
         idempotency_key=used,
-        key_given=key is not None,
+        key_given=intent.key is not None,
         fingerprint=identity.fingerprint(print_),
         created_at=now,
         round_started_at=now,
         input_ref=input_key(now, identity.input_sha(encode(payload))),
-        request_id=request_id,
+        request_id=intent.request_id,
         lane=lane,
         priority=_priority(policy, request),
         side_effects=policy.side_effects,
@@ -207,14 +223,9 @@ def _tokens(payload: Mapping[str, Any], route: Route, policy: Policy) -> int | N
     return estimate_tokens(payload) + policy.output_contract.max_output_tokens
 
 
-def _derived(
-    policy: Policy,
-    principal: Principal,
-    request: JobRequest,
-    payload: Mapping[str, Any],
-    now: int,
-) -> str:
-    lane = policy.lanes.background_retry
+def _derived(intent: _Intent) -> str:
+    """The key of an intent that brought none, where the policy allows that."""
+    lane = intent.policy.lanes.background_retry
     if lane is not None and lane.require_idempotency_key:
         raise InvalidRequest(
             "This workflow needs an idempotency key.",
@@ -223,13 +234,13 @@ def _derived(
             fix="send the header `Idempotency-Key` with one value per business intent, for example a UUID",
         )
     return identity.derived_key(
-        owner=principal.owner_key,
-        user_ref=request.user_ref,
-        workflow=request.workflow,
-        payload=payload,
-        target=request.side_effect_target,
-        window_ms=policy.dedupe_window_ms,
-        now=now,
+        owner=intent.principal.owner_key,
+        user_ref=intent.request.user_ref,
+        workflow=intent.request.workflow,
+        payload=intent.payload,
+        target=intent.request.side_effect_target,
+        window_ms=intent.policy.dedupe_window_ms,
+        now=intent.now,
     )
 
 

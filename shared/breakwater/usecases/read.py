@@ -20,6 +20,7 @@ from breakwater.usecases.retention import retained
 from breakwater.usecases.stream_log import collected
 
 PRESIGN_SECONDS = 300
+MAX_ID_CHARS = 64
 MAX_INLINE_RESULT = 4 * 1024 * 1024
 _DEFAULT_EXPECTED_MS = 30_000
 
@@ -77,7 +78,7 @@ PUBLIC = (
 
 def own_job(deps: Deps, principal: Principal, job_id: str) -> Job:
     """The caller's job; raises `NotFound` for one that is not there, not theirs, or past its retention."""
-    job = deps.store.get(job_id) if job_id.startswith("job_") and len(job_id) <= 64 else None
+    job = deps.store.get(job_id) if job_id.startswith("job_") and len(job_id) <= MAX_ID_CHARS else None
     if job is None or job.owner_key != principal.owner_key or not retained(job, deps.now()):
         raise NotFound("There is no job of this id.", field="job_id", rule="exists", fix="check the id")
     return job
