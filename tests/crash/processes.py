@@ -1,0 +1,451 @@
+"""The same world over real DynamoDB and SQS, where a process is a forked child and its death is SIGKILL.
+
+What must outlive a process stands outside it: the clock in shared memory, the provider and the bus in an append-only
+file, everything else in the local cloud. `Wire` hooks botocore: it kills before a request is sent, after its answer
+came, or sends the request and loses the answer, so that botocore's own retry repeats it.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import signal
+import struct
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.endpoint
+from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
+
+from breakwater.domain.errors import Unavailable
+from breakwater.domain.obligations import Queue
+from breakwater.domain.request import parse
+from breakwater.domain.results import Accepted, Call, Completed, Found, Outcome, Refused, Running
+from breakwater.domain.routes import Catalogue
+from breakwater.domain.signals import ErrorClass
+from breakwater.entry.queue import consume
+from breakwater.store.queues import SqsQueues
+from breakwater.store.table import DynamoJobStore
+from breakwater.usecases.admit import Principal, admit
+from breakwater.usecases.cancel import cancel
+from breakwater.usecases.complete import complete
+from breakwater.usecases.deliver import deliver
+from breakwater.usecases.deps import Deps
+from breakwater.usecases.effects import effects
+from breakwater.usecases.intake import Facts, IntakeDeps, take
+from breakwater.usecases.step import Told, step
+from breakwater.usecases.sweep import sweep
+from tests.crash.tap import Fault, Tap, Tapped, TappedProvider
+from tests.fakes.outside import FakeControl, FakeLog, FakePayloads, answer, refusal
+
+VISIBILITY = 360_000
+FUNCTION_MS = 50_000
+MINUTE = 60_000
+ATTRIBUTE = "visible-at"
+
+
+class SharedClock:
+    """`ports.Clock` in memory that survives whoever dies."""
+
+    def __init__(self, now: int) -> None:
+        self._memory = mmap.mmap(-1, 8)
+        self.set(now)
+
+    def set(self, now: int) -> None:
+        self._memory[:8] = struct.pack("q", now)
+
+    def now(self) -> int:
+        return int(struct.unpack("q", self._memory[:8])[0])
+
+    monotonic = now
+
+    def advance(self, ms: int) -> None:
+        self.set(self.now() + ms)
+
+
+class Journal:
+    """An append-only file of what the outside saw."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.touch()
+
+    def write(self, kind: str, **facts: Any) -> None:
+        line = json.dumps({"kind": kind, **facts}).encode() + b"\n"
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        os.write(file, line)
+        os.close(file)
+
+    def read(self, *kinds: str) -> list[dict[str, Any]]:
+        lines = (json.loads(line) for line in self._path.read_bytes().splitlines())
+        return [line for line in lines if line["kind"] in kinds]
+
+
+@dataclass
+class OutsideProvider:
+    """A provider whose ledger is the journal. `plan` says how the n-th call ends; by default it succeeds."""
+
+    journal: Journal
+    clock: SharedClock
+    takes: int = 20_000
+    plan: tuple[tuple[str, int], ...] = ()
+    during: Callable[[Call], None] = field(default=lambda _call: None)
+
+    def for_route(self, route_key: str) -> OutsideProvider:
+        del route_key
+        return self
+
+    def submit(self, call: Call) -> Outcome:
+        number = len(self.journal.read("call"))
+        name = f"resp_{number + 1}"
+        planned = self.plan[number] if number < len(self.plan) else None
+        background = call.background and planned is None
+        self.journal.write(
+            "call", job_id=call.job_id, execution_id=call.execution_id, name=name if background else None,
+            at=self.clock.now(),
+        )  # fmt: skip
+        self.during(call)
+        if planned is not None:
+            return refusal(ErrorClass(planned[0]), planned[1])
+        return Accepted(provider_job_id=name) if background else Completed(result=answer(f"answer {number + 1}"))
+
+    def job(self, name: str) -> dict[str, Any] | None:
+        return next((one for one in self.journal.read("call") if one["name"] == name), None)
+
+    def outcome(self, name: str) -> Outcome:
+        known = self.job(name)
+        if known is None:
+            return refusal(ErrorClass.NOT_FOUND, 404)
+        stopped = next((one["at"] for one in self.journal.read("stopped") if one["name"] == name), None)
+        done = known["at"] + self.takes
+        if stopped is not None and stopped < done:
+            return refusal(ErrorClass.CANCELLED, 200)
+        if self.clock.now() >= done:
+            return Completed(result=answer(f"answer of {name}", provider_job_id=name))
+        return Running(provider_job_id=name)
+
+    def fetch(self, name: str) -> Found:
+        known, outcome = self.job(name) or {}, self.outcome(name)
+        ended = isinstance(outcome, Completed | Refused) and bool(known)
+        return Found(
+            outcome=outcome, job_id=known.get("job_id"), execution_id=known.get("execution_id"), ended=ended
+        )
+
+    def cancel(self, name: str) -> None:
+        self.journal.write("stopped", name=name, at=self.clock.now())
+
+
+@dataclass
+class OutsideBus:
+    """A bus whose listener is the journal."""
+
+    journal: Journal
+
+    def put(self, event_id: str, kind: str, detail: Any, at: int) -> None:
+        del at
+        self.journal.write("event", event_id=event_id, name=kind, detail=dict(detail))
+
+
+class Wire:
+    """Hooks of botocore that let one numbered call go wrong."""
+
+    def __init__(self, tap: Tap) -> None:
+        self.tap = tap
+        self._open: str | None = None
+        self.clients: list[Any] = []
+
+    def watch(self, client: Any, service: str) -> None:
+        """Count this client's calls."""
+        self.clients.append(client)
+        client.meta.events.register(f"before-send.{service}", lambda request, **more: self._before(client, request, more))
+        client.meta.events.register(f"response-received.{service}", lambda **_more: self._after())
+
+    def _before(self, client: Any, request: Any, more: dict[str, Any]) -> None:
+        name = more["event_name"].split(".", 1)[1]
+        number = len(self.tap.calls)
+        self.tap.calls.append(name)
+        self._open = None
+        if number != self.tap.at:
+            return
+        self.tap.struck = name
+        if self.tap.fault is Fault.KILL_BEFORE:
+            die()
+        if self.tap.fault is Fault.KILL_AFTER:
+            self._open = name
+        if self.tap.fault is Fault.LOST:
+            client._endpoint.http_session.send(request)
+            raise ReadTimeoutError(endpoint_url=request.url)
+
+    def _after(self) -> None:
+        if self._open is not None:
+            die()
+
+    def close(self) -> None:
+        """Before a fork: no connection is shared between two processes."""
+        for client in self.clients:
+            client.close()
+
+
+def die() -> None:
+    """As the kernel does it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class MortalTap(Tap):
+    """A tap whose victim really dies."""
+
+    def call(self, name: str, method: Any, broken: Any, *args: Any, **more: Any) -> Any:
+        number = len(self.calls)
+        fault = self.fault if number == self.at else None
+        if fault is Fault.KILL_BEFORE:
+            die()
+        self.calls.append(name)
+        if fault is not None:
+            self.struck = name
+        answered = method(*args, **more)
+        if fault is Fault.KILL_AFTER:
+            die()
+        return broken(True) if fault is Fault.LOST else answered
+
+
+@dataclass
+class Place:
+    """Tables and queues of one local cloud, shared by all runs."""
+
+    cloud: Any
+    table: str
+    queues: dict[Queue, str]
+    dead_letters: str
+
+    def client(self, service: str) -> Any:
+        """A client as the functions build it: standard retries, of which none sleeps here."""
+        session = boto3.session.Session("test", "any", region_name="us-east-1")
+        config = Config(retries={"mode": "standard", "total_max_attempts": 4}, read_timeout=20, proxies={})
+        return session.client(service, endpoint_url=self.cloud.endpoint, config=config)
+
+
+class RealStage:
+    """One installation over the local cloud. Everything that acts can be killed; this object only drives."""
+
+    def __init__(self, place: Place, clock: SharedClock, routes: Catalogue, tap: Tap) -> None:
+        self.place, self.clock, self.tap = place, clock, tap
+        self.wire, self.log = Wire(tap), FakeLog()
+        self._driver, self._reader = place.client("sqs"), place.client("dynamodb")
+        dynamo, sqs = place.client("dynamodb"), place.client("sqs")
+        sqs.meta.events.register("provide-client-params.sqs.SendMessage", self._delay)
+        self.wire.watch(dynamo, "dynamodb")
+        self.wire.watch(sqs, "sqs")
+        self.store = DynamoJobStore(dynamo, place.table, lambda: os.urandom(8).hex())
+        queues = SqsQueues(sqs, place.queues, place.dead_letters)
+        self.deps = Deps(
+            store=self.store,
+            queues=queues,
+            payloads=FakePayloads(),
+            control=FakeControl(),
+            catalogue=routes,
+            clock=clock,
+            log=self.log,
+            draw=lambda: 0.5,
+            code_version="test",
+        )
+
+    def begin(self, name: str, journal: Journal, plan: tuple[tuple[str, int], ...] = ()) -> None:
+        """A new owner with a new provider: nothing of an earlier run is seen any more."""
+        self.journal, self.name = journal, name
+        self.owner = Principal(owner_key=f"owner-{name}", key_id="k", scopes=frozenset({"submit", "read"}))
+        self.provider = OutsideProvider(journal, self.clock, plan=plan)
+        bus = Tapped(OutsideBus(journal), "bus", self.tap, Unavailable)
+        self.deps = replace(self.deps, providers=TappedProvider(self.provider, self.tap), bus=bus)
+        self.log.steps.clear()
+        self.log.notes.clear()
+
+    def _delay(self, params: dict[str, Any], **_more: Any) -> dict[str, Any]:
+        """Delays are in the movable time: the message is sent at once and says when it may be seen."""
+        at = self.clock.now() + params.pop("DelaySeconds", 0) * 1_000
+        return {**params, "MessageAttributes": {ATTRIBUTE: {"DataType": "String", "StringValue": str(at)}}}
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        for client in (*self.wire.clients, self._driver, self._reader):
+            client.close()
+
+    # --- what callers do
+
+    def submit(self, workflow: str) -> str:
+        body = {"workflow": workflow, "input": {"messages": [{"role": "user", "content": "hello"}]}}
+        while True:
+            try:
+                return admit(self.deps, self.owner, parse(body), "k-1", "request-1").job.job_id
+            except Unavailable:
+                self.clock.advance(1_000)
+
+    def cancel(self, job_id: str) -> None:
+        job = self.store.get(job_id)
+        assert job is not None
+        cancel(self.deps, job, self.owner.owner_key)
+
+    def tell(self, name: str) -> None:
+        intake = IntakeDeps(store=self.store, queues=self.deps.queues, clock=self.clock, log=self.log)
+        facts = Facts(event_type="response.completed", provider_job_id=name)
+        take(intake, "openai", self.delivery(name), b"{}", facts)
+        self.journal.write("told", name=name)
+
+    def delivery(self, name: str) -> str:
+        """The webhook id under which a provider job is reported."""
+        return f"wh-{self.name}-{name}"
+
+    # --- what time does
+
+    def run(self, until: Callable[[], bool] | None = None, most: int = 200) -> None:
+        """Let everything happen in its order until nothing is left to happen (or `until` says so)."""
+        for _ in range(most):
+            if until is not None and until():
+                return
+            if self._webhooks() or self._messages():
+                continue
+            following = self._following()
+            if following is None:
+                return
+            if following > self.clock.now():
+                self.clock.set(following)
+            if self._due(self.clock.now()):
+                sweep(self.deps, lambda: FUNCTION_MS)
+        raise AssertionError("never comes to rest")
+
+    def _webhooks(self) -> bool:
+        told = {one["name"] for one in self.journal.read("told")}
+        for one in self.journal.read("call"):
+            if one["name"] and one["name"] not in told and isinstance(self.provider.outcome(one["name"]), Completed):
+                self.tell(one["name"])
+                return True
+        return False
+
+    def _messages(self) -> bool:
+        """Hand every visible message to its function; whether there was one."""
+        found = False
+        for queue, url in self.place.queues.items():
+            for message in self._peek(url):
+                if self._shown(message) > self.clock.now():
+                    continue
+                self._handle(queue, url, message)
+                found = True
+        return found
+
+    def _peek(self, url: str) -> list[dict[str, Any]]:
+        answered = self._driver.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0, MessageAttributeNames=["All"]
+        )
+        return list(answered.get("Messages", []))
+
+    def _shown(self, message: dict[str, Any]) -> int:
+        """When a message may be received: after its delay, and while nobody has it."""
+        delayed = message.get("MessageAttributes", {}).get(ATTRIBUTE, {}).get("StringValue", "0")
+        held = [one["until"] for one in self.journal.read("received") if one["id"] == message["MessageId"]]
+        return max(int(delayed), *held, 0)
+
+    def _handle(self, queue: Queue, url: str, message: dict[str, Any]) -> None:
+        self.journal.write("received", id=message["MessageId"], until=self.clock.now() + VISIBILITY)
+        record = {"messageId": message["MessageId"], "body": message["Body"]}
+        work = {Queue.COMPLETION: self._complete, Queue.EFFECTS: self._effects}.get(queue, self._work)
+        if not consume({"Records": [record]}, None, self.log, work)["batchItemFailures"]:
+            self._driver.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+    def _work(self, _kind: str, item_id: str, record: dict[str, Any]) -> None:
+        step(self.deps, item_id, lambda: FUNCTION_MS, Told(message_id=record["messageId"], receive_count=1))
+
+    def _complete(self, kind: str, item_id: str, _record: dict[str, Any]) -> None:
+        (deliver if kind == "delivery" else complete)(self.deps, item_id)
+
+    def _effects(self, _kind: str, item_id: str, _record: dict[str, Any]) -> None:
+        effects(self.deps, item_id)
+
+    def _following(self) -> int | None:
+        """When something happens next: a message shows, a provider job ends, an item falls due at a full minute."""
+        times = [self._minute(at) for at in self._due_times()]
+        for url in self.place.queues.values():
+            for message in self._peek(url):
+                times.append(self._shown(message))
+        told = {one["name"] for one in self.journal.read("told")}
+        for one in self.journal.read("call"):
+            if one["name"] and one["name"] not in told and isinstance(self.provider.outcome(one["name"]), Running):
+                times.append(one["at"] + self.provider.takes)
+        return min(times, default=None)
+
+    def _minute(self, at: int) -> int:
+        now = self.clock.now()
+        return now if at <= now else at + (-at) % MINUTE
+
+    def _due(self, now: int) -> bool:
+        return any(at <= now for at in self._due_times())
+
+    def _due_times(self) -> Iterator[int]:
+        """Of this run's items, read past the functions' own client so that it is not counted."""
+        names = [one["name"] for one in self.journal.read("call") if one["name"]]
+        keys = [f"JOB#{job_id}" for job_id in self.job_ids()]
+        for key in (*keys, *(f"DELIVERY#openai#{self.delivery(name)}" for name in names)):
+            item = self.item(key, "META")
+            if item and "due_at" in item:
+                yield int(item["due_at"]["N"])
+
+    def job_ids(self) -> list[str]:
+        """Every job of this run's owner."""
+        page = self._reader.query(
+            TableName=self.place.table,
+            IndexName="owner",
+            KeyConditionExpression="owner_shard = :owner",
+            ExpressionAttributeValues={":owner": {"S": self.owner.owner_key}},
+        )
+        return [item["pk"]["S"].removeprefix("JOB#") for item in page["Items"]]
+
+    def item(self, pk: str, sk: str) -> dict[str, Any] | None:
+        """One item as it stands."""
+        key = {"pk": {"S": pk}, "sk": {"S": sk}}
+        found = self._reader.get_item(TableName=self.place.table, Key=key, ConsistentRead=True).get("Item")
+        return dict(found) if found else None
+
+    def partition(self, pk: str) -> list[dict[str, Any]]:
+        """Every item under a key."""
+        pages = self._reader.get_paginator("query").paginate(
+            TableName=self.place.table,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": pk}},
+        )
+        return [item for page in pages for item in page["Items"]]
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        """References of this run's owner in the queue for people."""
+        answered = self._driver.receive_message(
+            QueueUrl=self.place.dead_letters, MaxNumberOfMessages=10, VisibilityTimeout=0
+        )
+        found = [json.loads(one["Body"]) for one in answered.get("Messages", [])]
+        return [one for one in found if one.get("owner_key") == self.owner.owner_key]
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run something in a forked child; its exit status, negative for a signal. Errors are printed and are status 1."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, raw = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(raw)
+
+
+def without_sleep() -> None:
+    """botocore waits up to a second between repeats; nothing here gets better by waiting."""
+    botocore.endpoint.time = type("NoSleep", (), {"sleep": staticmethod(lambda _seconds: None)})  # type: ignore[attr-defined]
+
+
+__all__ = ["Journal", "MortalTap", "Place", "RealStage", "SharedClock", "in_child", "replace", "without_sleep"]
