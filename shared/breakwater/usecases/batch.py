@@ -32,7 +32,7 @@ from breakwater.domain.replay_batch import (
 from breakwater.domain.states import Status
 from breakwater.domain.timing import CLOCK_SKEW, DAY, NUDGE_GRACE
 from breakwater.usecases.deps import Deps
-from breakwater.usecases.preview import preview, select
+from breakwater.usecases.preview import previews, select
 from breakwater.usecases.replay import replay
 
 KEEP_DAYS = 400
@@ -83,12 +83,11 @@ def create(deps: Deps, wanted: BatchTerms, by: str, owner_key: str) -> tuple[Bat
 def _selection(deps: Deps, wanted: BatchTerms) -> tuple[list[Ref], dict[str, str]]:
     jobs, _ = select(deps, wanted.filter, wanted.size)
     refs, refused = [], {}
-    for job in jobs:
-        seen = preview(deps, job, wanted.terms.route)
+    for seen in previews(deps, jobs, wanted.terms.route):
         if seen.refused is None:
-            refs.append(Ref(job_id=job.job_id, generation=job.generation))
+            refs.append(Ref(job_id=seen.job.job_id, generation=seen.job.generation))
         else:
-            refused[job.job_id] = f"{seen.refused.item.value}: {seen.refused.says}"
+            refused[seen.job.job_id] = f"{seen.refused.item.value}: {seen.refused.says}"
     return refs, refused
 
 

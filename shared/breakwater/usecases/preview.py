@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from breakwater.usecases.usage import usage
 
 _PAGE = 100
 _MOST_SCANNED = 5_000
+_SIDE_BY_SIDE = 8  # within the ten connections of one client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,12 @@ def preview(deps: Deps, job: Job, wanted: str = SAME_ROUTE, *, proof: bool = Fal
     )
 
 
+def previews(deps: Deps, jobs: Sequence[Job], wanted: str) -> list[Preview]:
+    """The checklist of many, a few at a time side by side: each needs several reads, and an operator waits."""
+    with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="preview") as pool:
+        return list(pool.map(lambda job: preview(deps, job, wanted), jobs))
+
+
 def _estimate(job: Job, executions: Sequence[Mapping[str, Any]]) -> int | None:
     """What one more call costs: the dearest one so far, else what was estimated at admission."""
     paid = [int(one["cost_micros"]) for one in executions if one.get("cost_micros")]
@@ -167,7 +175,7 @@ def _open(job: Job, now: int) -> bool:
 def preview_many(deps: Deps, wanted: Filter, route: str, size: int) -> dict[str, Any]:
     """What a batch would do: how many, how old, at what cost, and who is refused why."""
     jobs, more = select(deps, wanted, size)
-    found = [preview(deps, job, route) for job in jobs]
+    found = previews(deps, jobs, route)
     refused = [one for one in found if one.refused is not None]
     fine = [one for one in found if one.refused is None]
     return {
