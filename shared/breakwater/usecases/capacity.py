@@ -146,7 +146,6 @@ def give_back(deps: Deps, job: Job, taken: Taken) -> None:
         free(deps, job.job_id, job.lease_epoch + 1, taken.slots)
 
 
-def free(deps: Deps, job_id: str, epoch: int, slots: Iterable[SlotRef]) -> None:
-    """Return the numbers of a lease epoch that is over."""
-    for slot in slots:
-        deps.store.free_slot(slot.scope, slot.n, job_id, epoch)
+def free(deps: Deps, job_id: str, epoch: int, slots: Iterable[SlotRef]) -> tuple[str, ...]:
+    """Return the numbers of a lease epoch that is over; the scopes in which that made room."""
+    return tuple(slot.scope for slot in slots if deps.store.free_slot(slot.scope, slot.n, job_id, epoch))

@@ -214,9 +214,8 @@ def _release(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
     if owed.ref is None:
         return
     epoch, slots = refs_of(owed.ref)
-    free(deps, job.job_id, epoch, slots)
-    for scope in dict.fromkeys(slot.scope for slot in slots):
-        release(deps, scope)
+    for scope in free(deps, job.job_id, epoch, slots):
+        release(deps, scope, job.owner_key)
 
 
 def _notify(deps: Deps, job: Job, key: str, owed: Owed) -> Outcome:

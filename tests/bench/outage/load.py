@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import boto3
 import httpx
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.bench.outage.plain import NAME, Plain
 from tools.localcloud import LocalCloud
+from tools.localcloud.emulator import REGION
 
 OWNERS = 3
 PATIENCE = 40
@@ -74,9 +76,9 @@ class Baseline:
 
     def __init__(self, cloud: LocalCloud, plain: Plain) -> None:
         self._plain, self._sqs = plain, cloud.client("sqs")
-        patient = Config(read_timeout=PATIENCE, retries={"total_max_attempts": 1}, max_pool_connections=100)
-        self._lambda = cloud.client("lambda")
-        self._lambda.meta.config.merge(patient)
+        patient = Config(read_timeout=PATIENCE, retries={"total_max_attempts": 1}, max_pool_connections=100, proxies={})
+        session = boto3.session.Session("test", "any secret will do", region_name=REGION)
+        self._lambda = session.client("lambda", endpoint_url=cloud.endpoint, config=patient)
 
     def interactive(self, asked: Asked, _n: int) -> None:
         """Wait for an answer."""

@@ -41,7 +41,7 @@ class Plain:
             FunctionName=f"{NAME}-background",
             BatchSize=5,
             FunctionResponseTypes=["ReportBatchItemFailures"],
-            ScalingConfig={"MaximumConcurrency": 10},
+            ScalingConfig={"MaximumConcurrency": 4},
         )
 
     def _table(self) -> None:
