@@ -120,11 +120,10 @@ class Diagnosis:
 
 def evidence(case: Case, where: Layer) -> tuple[Finding, ...]:
     """What each layer left, in order, marked against the layer of the verdict."""
-    order = list(Layer)
-    found = []
-    for layer in order:
-        before = order.index(layer) < order.index(where)
-        mark = Mark.HERE if layer is where else Mark.PASSED if before else Mark.NOT_REACHED
+    found, passed = [], Mark.PASSED
+    for layer in Layer:
+        mark = Mark.HERE if layer is where else passed
+        passed = Mark.NOT_REACHED if layer is where else passed
         facts = {name: value for name, value in _FACTS[layer](case).items() if value is not None}
         found.append(Finding(layer=layer, mark=mark, facts=facts))
     return tuple(found)

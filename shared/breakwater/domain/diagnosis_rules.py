@@ -150,7 +150,8 @@ def _crashing(case: Case) -> Where | None:
 
 def _waits(case: Case) -> Where | None:
     job = case.job
-    if job.ready_at <= case.now and job.waiting_scope is None:
+    in_line = job.waiting_scope is not None and case.now <= (job.recheck_at or job.ready_at) + NUDGE_GRACE + _LATE
+    if job.ready_at <= case.now and not in_line:
         return None
     layer, says = WAITS_IN.get(job.reason, (Layer.QUEUE, "It is released later."))
     return Where(layer=layer, condition=Condition.WAITING, says=says)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from breakwater.domain.policy import Limits
 from breakwater.domain.records import RouteState
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason
+from breakwater.usecases.close import close
 from breakwater.usecases.diagnose import diagnosis, shown
+from breakwater.usecases.replay import replay
 from breakwater.usecases.step import Told
 from tests.fakes.outside import refusal
+from tests.support.dead import terms
 from tests.support.world import World
 
 MINUTE = 60_000
@@ -93,6 +97,46 @@ def paused(world):
     world.control.thrown = {"pause": {"workflows": ["sync"]}}
     job_id = queued(world)
     world.pump()
+    return job_id
+
+
+def no_slot(world):
+    """No slot."""
+    policy = world.deps.catalogue.policies["summary"]
+    limited = policy.model_copy(update={"limits": Limits(per_workflow=1)})
+    world.deps.catalogue.policies["summary"] = limited
+    world.submit("summary", "first")
+    world.pump()
+    job_id = world.submit("summary", "second").job.job_id
+    world.pump()
+    return job_id
+
+
+def no_slot_for_long(world):
+    """No slot for long."""
+    job_id = no_slot(world)
+    world.clock.advance(8 * MINUTE)
+    return job_id
+
+
+def replayed(world):
+    """Replayed."""
+    job_id = attempts_gone(world)
+    replay(world.deps, world.job(job_id), terms(), "ops")
+    return job_id
+
+
+def cancel_at_provider_owed(world):
+    """Cancel at provider owed."""
+    job_id = provider_runs_it(world)
+    world.cancel(job_id)
+    return job_id
+
+
+def closed_by_a_person(world):
+    """Closed by a person."""
+    job_id = attempts_gone(world)
+    close(world.deps, world.job(job_id), "ops")
     return job_id
 
 
@@ -242,6 +286,11 @@ KINDS = [
     (grew_old_behind_a_closed_route, "route", "needs_a_person"),
     (cancelled, "finished", "stopped_by_a_person"),
     (done, "finished", "done"),
+    (no_slot, "route", "waiting"),
+    (no_slot_for_long, "route", "waiting"),
+    (replayed, "queue", "in_progress"),
+    (cancel_at_provider_owed, "effects", "in_progress"),
+    (closed_by_a_person, "finished", "stopped_by_a_person"),
 ]
 
 
@@ -329,3 +378,18 @@ def test_a_dead_job_waits_for_a_person():
     assert found.next.at is None
     assert "person" in found.next.what
     assert world.job(job_id).reason is Reason.MAX_ATTEMPTS_EXHAUSTED
+
+
+def test_a_waiter_for_capacity_is_no_stuck_nudge():
+    """Nobody nudges it: whoever frees a slot wakes it, and a slow recheck stands behind that."""
+    world = World()
+    job_id = no_slot(world)
+    job = world.job(job_id)
+    waiting = job.with_(ready_at=world.clock.now(), recheck_at=world.clock.now() + MINUTE)
+    world.store.commit(job, waiting)
+    world.clock.advance(MINUTE)
+
+    found = diagnosis(world.deps, world.job(job_id))
+    assert (found.layer.value, found.condition.value) == ("route", "waiting")
+    world.clock.advance(30 * MINUTE)
+    assert diagnosis(world.deps, world.job(job_id)).layer.value == "queue"
