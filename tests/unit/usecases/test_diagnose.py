@@ -115,7 +115,10 @@ def no_slot(world):
 def no_slot_for_long(world):
     """No slot for long."""
     job_id = no_slot(world)
-    world.clock.advance(8 * MINUTE)
+    for _ in range(8):
+        world.clock.advance(MINUTE)
+        world.sweep()
+        world.pump()
     return job_id
 
 
