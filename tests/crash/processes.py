@@ -47,7 +47,7 @@ from tests.fakes.outside import FakeControl, FakeLog, FakePayloads, answer, refu
 VISIBILITY = 360_000
 FUNCTION_MS = 50_000
 MINUTE = 60_000
-ATTRIBUTE = "visible-at"
+SHOWN, LANE = "visible-at", "queue"
 
 
 class SharedClock:
@@ -220,7 +220,7 @@ class Place:
 
     cloud: Any
     table: str
-    queues: dict[Queue, str]
+    queue: str  # one for all lanes: a message says which it was sent to
     dead_letters: str
 
     def client(self, service: str) -> Any:
@@ -238,11 +238,12 @@ class RealStage:
         self.wire, self.log = Wire(tap), FakeLog()
         self._driver, self._reader = place.client("sqs"), place.client("dynamodb")
         dynamo, sqs = place.client("dynamodb"), place.client("sqs")
-        sqs.meta.events.register("provide-client-params.sqs.SendMessage", self._delay)
+        for operation in ("SendMessage", "SendMessageBatch"):
+            sqs.meta.events.register(f"provide-client-params.sqs.{operation}", self._label)
         self.wire.watch(dynamo, "dynamodb")
         self.wire.watch(sqs, "sqs")
         self.store = DynamoJobStore(dynamo, place.table, lambda: os.urandom(8).hex())
-        queues = SqsQueues(sqs, place.queues, place.dead_letters)
+        queues = SqsQueues(sqs, {queue: queue.value for queue in Queue}, place.dead_letters)
         self.deps = Deps(
             store=self.store,
             queues=queues,
@@ -258,6 +259,7 @@ class RealStage:
     def begin(self, name: str, journal: Journal, plan: tuple[tuple[str, int], ...] = ()) -> None:
         """A new owner with a new provider: nothing of an earlier run is seen any more."""
         self.journal, self.name = journal, name
+        self.begins: list[int] = []  # the calls with which a process begins
         self.owner = Principal(owner_key=f"owner-{name}", key_id="k", scopes=frozenset({"submit", "read"}))
         self.provider = OutsideProvider(journal, self.clock, plan=plan)
         bus = Tapped(OutsideBus(journal), "bus", self.tap, Unavailable)
@@ -265,10 +267,20 @@ class RealStage:
         self.log.steps.clear()
         self.log.notes.clear()
 
-    def _delay(self, params: dict[str, Any], **_more: Any) -> dict[str, Any]:
-        """Delays are in the movable time: the message is sent at once and says when it may be seen."""
-        at = self.clock.now() + params.pop("DelaySeconds", 0) * 1_000
-        return {**params, "MessageAttributes": {ATTRIBUTE: {"DataType": "String", "StringValue": str(at)}}}
+    def _label(self, params: dict[str, Any], **_more: Any) -> dict[str, Any]:
+        """Delays are in the movable time: a message is sent at once, and says when it may be seen and by whom."""
+        lane = params["QueueUrl"]
+        if lane == self.place.dead_letters:
+            return params
+        entries = [self._labelled(lane, entry) for entry in params.get("Entries", [])]
+        more = {"Entries": entries} if entries else self._labelled(lane, params)
+        return {**params, **more, "QueueUrl": self.place.queue}
+
+    def _labelled(self, lane: str, message: dict[str, Any]) -> dict[str, Any]:
+        at = self.clock.now() + message.pop("DelaySeconds", 0) * 1_000
+        labels = {SHOWN: str(at), LANE: lane}
+        named = {name: {"DataType": "String", "StringValue": value} for name, value in labels.items()}
+        return {**message, "MessageAttributes": named}
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -280,17 +292,20 @@ class RealStage:
     def submit(self, workflow: str) -> str:
         body = {"workflow": workflow, "input": {"messages": [{"role": "user", "content": "hello"}]}}
         while True:
+            self.process()
             try:
                 return admit(self.deps, self.owner, parse(body), "k-1", "request-1").job.job_id
             except Unavailable:
                 self.clock.advance(1_000)
 
     def cancel(self, job_id: str) -> None:
+        self.process()
         job = self.store.get(job_id)
         assert job is not None
         cancel(self.deps, job, self.owner.owner_key)
 
     def tell(self, name: str) -> None:
+        self.process()
         intake = IntakeDeps(store=self.store, queues=self.deps.queues, clock=self.clock, log=self.log)
         facts = Facts(event_type="response.completed", provider_job_id=name)
         take(intake, "openai", self.delivery(name), b"{}", facts)
@@ -307,14 +322,18 @@ class RealStage:
         for _ in range(most):
             if until is not None and until():
                 return
-            if self._webhooks() or self._messages():
+            if self._webhooks():
                 continue
-            following = self._following()
+            waiting = self.peek()
+            if self._messages(waiting):
+                continue
+            following = self._following(waiting)
             if following is None:
                 return
             if following > self.clock.now():
                 self.clock.set(following)
             if self._due(self.clock.now()):
+                self.process()
                 sweep(self.deps, lambda: FUNCTION_MS)
         raise AssertionError("never comes to rest")
 
@@ -326,35 +345,42 @@ class RealStage:
                 return True
         return False
 
-    def _messages(self) -> bool:
+    def _messages(self, waiting: list[dict[str, Any]]) -> bool:
         """Hand every visible message to its function; whether there was one."""
-        found = False
-        for queue, url in self.place.queues.items():
-            for message in self._peek(url):
-                if self._shown(message) > self.clock.now():
-                    continue
-                self._handle(queue, url, message)
-                found = True
-        return found
+        visible = [message for message in waiting if self._shown(message) <= self.clock.now()]
+        for message in visible:
+            self._handle(message)
+        return bool(visible)
 
-    def _peek(self, url: str) -> list[dict[str, Any]]:
+    def peek(self) -> list[dict[str, Any]]:
+        """Whatever is on its way, seen without taking it."""
         answered = self._driver.receive_message(
-            QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0, MessageAttributeNames=["All"]
+            QueueUrl=self.place.queue, MaxNumberOfMessages=10, VisibilityTimeout=0, MessageAttributeNames=["All"]
         )
         return list(answered.get("Messages", []))
 
     def _shown(self, message: dict[str, Any]) -> int:
         """When a message may be received: after its delay, and while nobody has it."""
-        delayed = message.get("MessageAttributes", {}).get(ATTRIBUTE, {}).get("StringValue", "0")
+        delayed = message["MessageAttributes"][SHOWN]["StringValue"]
         held = [one["until"] for one in self.journal.read("received") if one["id"] == message["MessageId"]]
         return max(int(delayed), *held, 0)
 
-    def _handle(self, queue: Queue, url: str, message: dict[str, Any]) -> None:
+    def at_rest(self) -> bool:
+        """Nothing is on its way that anybody could handle now."""
+        return not [message for message in self.peek() if self._shown(message) <= self.clock.now()]
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        self.process()
         self.journal.write("received", id=message["MessageId"], until=self.clock.now() + VISIBILITY)
         record = {"messageId": message["MessageId"], "body": message["Body"]}
+        queue = Queue(message["MessageAttributes"][LANE]["StringValue"])
         work = {Queue.COMPLETION: self._complete, Queue.EFFECTS: self._effects}.get(queue, self._work)
         if not consume({"Records": [record]}, None, self.log, work)["batchItemFailures"]:
-            self._driver.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            self._driver.delete_message(QueueUrl=self.place.queue, ReceiptHandle=message["ReceiptHandle"])
+
+    def process(self) -> None:
+        """A process of its own begins with the next call."""
+        self.begins.append(len(self.tap.calls))
 
     def _work(self, _kind: str, item_id: str, record: dict[str, Any]) -> None:
         step(self.deps, item_id, lambda: FUNCTION_MS, Told(message_id=record["messageId"], receive_count=1))
@@ -365,12 +391,10 @@ class RealStage:
     def _effects(self, _kind: str, item_id: str, _record: dict[str, Any]) -> None:
         effects(self.deps, item_id)
 
-    def _following(self) -> int | None:
+    def _following(self, waiting: list[dict[str, Any]]) -> int | None:
         """When something happens next: a message shows, a provider job ends, an item falls due at a full minute."""
         times = [self._minute(at) for at in self._due_times()]
-        for url in self.place.queues.values():
-            for message in self._peek(url):
-                times.append(self._shown(message))
+        times += [self._shown(message) for message in waiting]
         told = {one["name"] for one in self.journal.read("told")}
         for one in self.journal.read("call"):
             if one["name"] and one["name"] not in told and isinstance(self.provider.outcome(one["name"]), Running):
