@@ -6,7 +6,7 @@ one job at a time. `no` on the cause means that nothing has changed: only an own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -179,11 +179,21 @@ def _contract(facts: Facts) -> Told:
 
 # --- idempotency ----------------------------------------------------------------------------------------------------
 
+
+def result_waits(job: Job, executions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a replay settles with a result that came too late; one of the wrong model is no result."""
+    return job.reason is not Reason.SERVED_MODEL_MISMATCH and any(
+        one.get("outcome") == "completed" for one in executions
+    )
+
+
 _MAYBE_DONE = frozenset({"unknown", "lost", "crashed", "provider_deadline", "overtaken", "cancelled"})
 
 
 def _idempotency(facts: Facts) -> Told:
     """The worst that any execution of any generation says; an outside effect is never repeated on a guess."""
+    if result_waits(facts.job, facts.executions):
+        return Verdict.YES, "a paid result is there: a replay takes it and calls nobody"
     told = [_execution(facts, one) for one in facts.executions]
     for worst in (Verdict.NO, Verdict.UNKNOWN):
         if found := next((one for one in told if one[0] is worst), None):

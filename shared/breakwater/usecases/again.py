@@ -35,14 +35,14 @@ def again(deps: Deps, job: Job, policy: Policy, by: str) -> Job:
     """The job in its new generation; raises `TooLate` or `TooMany` with the reason."""
     now = deps.now()
     _check(job, _allowed(deps, job, policy, now))
-    lane = policy.start_lane(interactive=False)
+    lane, own = policy.start_lane(interactive=False), deps.catalogue.route(policy.route)
     event = ev.Replayed(
         by=by,
         at=now,
         max_attempts=policy.total_attempts(lane),
         lane=lane,
         expires_at=now + policy.lane(lane).max_queue_age_ms,
-        route_key=policy.route,
+        route_key=own.route_key if own is not None else None,
     )
     archive(deps, job)
     deps.store.put_child(

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from breakwater.domain.checklist import Check, Facts, blocking, checks
+from breakwater.domain.checklist import Check, Facts, blocking, checks, result_waits
 from breakwater.domain.contract import Clauses, check, needs_of
 from breakwater.domain.job import Job, execution_suffix
 from breakwater.domain.policy import Policy
@@ -145,7 +145,9 @@ def previews(deps: Deps, jobs: Sequence[Job], wanted: str) -> list[Preview]:
 
 
 def _estimate(job: Job, executions: Sequence[Mapping[str, Any]]) -> int | None:
-    """What one more call costs: the dearest one so far, else what was estimated at admission."""
+    """What a replay costs: nothing without a call, else the dearest one so far, else what admission estimated."""
+    if result_waits(job, executions):
+        return 0
     paid = [int(one["cost_micros"]) for one in executions if one.get("cost_micros")]
     return max(paid) if paid else job.estimated_cost
 

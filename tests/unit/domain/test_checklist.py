@@ -78,7 +78,18 @@ CASES = [
         {"job": {"reason": Reason.PARTIAL_OUTPUT_COMMITTED}},
         "unknown",
     ),
-    ("a paid answer without effect", Item.IDEMPOTENCY, {"executions": (execution(outcome="completed"),)}, "yes"),
+    (
+        "an answer of the wrong model, without effect",
+        Item.IDEMPOTENCY,
+        {"job": {"reason": Reason.SERVED_MODEL_MISMATCH}, "executions": (execution(outcome="completed"),)},
+        "yes",
+    ),
+    (
+        "a paid result that came too late",
+        Item.IDEMPOTENCY,
+        {"job": {"side_effects": "paid"}, "executions": (execution(outcome="unknown"), execution(outcome="completed"))},
+        "yes",
+    ),
     ("a lost answer without effect", Item.IDEMPOTENCY, {"executions": (execution(outcome="unknown"),)}, "yes"),
     (
         "a provider job whose cancel is owed",
@@ -95,7 +106,10 @@ CASES = [
     (
         "an effect that happened",
         Item.IDEMPOTENCY,
-        {"job": {"side_effects": "paid"}, "executions": (execution(outcome="completed"),)},
+        {
+            "job": {"side_effects": "paid", "reason": Reason.SERVED_MODEL_MISMATCH},
+            "executions": (execution(outcome="completed"),),
+        },
         "no",
     ),
     (

@@ -174,3 +174,15 @@ def test_id_07_a_refused_admission_binds_no_key():
         world.submit("unknown", key="k-8")
 
     assert world.submit(key="k-8").replayed is False
+
+
+def test_a_retry_goes_to_the_default_route_by_its_own_name():
+    """A policy that names no route gets the catalogue's; `default` is no route that could be closed."""
+    world = World()
+    policies = world.deps.catalogue.policies
+    policies["sync"] = policies["sync"].model_copy(update={"route": "default"})
+    job_id = dead(world)
+
+    job = again(world.deps, world.job(job_id), policies["sync"], "acme")
+
+    assert job.route_key == "plain"

@@ -7,15 +7,17 @@ import pytest
 from breakwater.domain.checklist import Item
 from breakwater.domain.errors import InvalidRequest, KeyReused, NotFound, TooLate
 from breakwater.domain.job import execution_suffix
-from breakwater.domain.records import Child, RouteState, generation_key, late_key
+from breakwater.domain.records import Child, RouteState, execution_of, generation_key, late_key
 from breakwater.domain.replay import BatchTerms, Filter, Stop, Terms, read
+from breakwater.domain.results import Completed
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Reason, Status
 from breakwater.usecases.close import close
+from breakwater.usecases.conclude import conclude
 from breakwater.usecases.preview import preview, preview_many, select, shown
 from breakwater.usecases.read import story
 from breakwater.usecases.replay import need_job, replay, replay_key
-from tests.fakes.outside import refusal
+from tests.fakes.outside import answer, refusal
 from tests.support.dead import dead, terms
 from tests.support.world import World
 
@@ -242,24 +244,23 @@ def test_work_with_an_outside_effect_is_never_repeated_on_a_guess():
     assert replay(world.deps, world.job(job_id), proven, "o").job.generation == 2
 
 
-def test_work_that_was_done_is_never_repeated():
-    """A paid result of this very job exists: no proof and no override repeats its effect."""
+def test_work_that_was_done_is_taken_and_never_repeated():
+    """The paid result came after the job was dead: its replay settles with it, without a call and without a price."""
     world = World()
     job_id = world.submit("paid").job.job_id
     world.provider.script = [refusal(ErrorClass.OUTCOME_UNKNOWN)]
     world.settle(60 * 24 * 10)
-    late = world.store.children(job_id, "EXEC#")[0].data["execution"]
-    world.store.items[f"JOB#{job_id}", "RESULT#late"] = world.store.items[
-        f"JOB#{job_id}", world.store.children(job_id, "EXEC#")[0].sk
-    ]
-    item = world.store.items[f"JOB#{job_id}", "RESULT#late"]
-    item = {**item, "sk": {"S": "RESULT#late"}}
-    item["data"] = {"M": {"execution": {"M": {**item["data"]["M"]["execution"]["M"], "outcome": {"S": "completed"}}}}}
-    world.store.items[f"JOB#{job_id}", "RESULT#late"] = item
-    assert late["outcome"] == "unknown"
+    job, calls = world.job(job_id), len(world.provider.calls)
+    execution = execution_of(world.store.children(job_id, "EXEC#")[0].data["execution"])
+    conclude(world.deps, job, execution, Completed(result=answer("late but paid")))
 
-    with pytest.raises(TooLate, match="effect happened"):
-        replay(world.deps, world.job(job_id), terms(reason="owner_override", proof="I am sure of it"), "o")
+    found = preview(world.deps, world.job(job_id))
+    assert (found.refused, found.estimate_micros) == (None, 0)
+    replay(world.deps, world.job(job_id), terms(), "o")
+    world.settle()
+
+    assert world.job(job_id).status is Status.SUCCEEDED
+    assert len(world.provider.calls) == calls
 
 
 def test_a_provider_job_that_may_still_run_refuses_until_its_cancel_is_confirmed():
