@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from breakwater.domain.complaints import complaints
 from breakwater.domain.crosscheck import Finding, findings
-from breakwater.domain.endpoints import load_endpoints
+from breakwater.domain.endpoint_entries import load_endpoints
 from breakwater.domain.errors import InvalidPolicy
 from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route

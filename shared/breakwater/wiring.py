@@ -1,6 +1,7 @@
 """Which real things stand behind the ports? The only place that builds clients.
 
-Nothing is built at import; each `for_…` function builds what one kind of function needs, once per process.
+Nothing is built at import; each `for_…` function builds what one kind of function needs, once per process. What not
+every function needs is imported there, too: everybody waits for what stands at the top.
 """
 
 from __future__ import annotations
@@ -13,18 +14,15 @@ import uuid
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import boto3
+import botocore.session
 from botocore.config import Config
 
 from breakwater.clock import SystemClock
-from breakwater.domain.endpoints import Endpoint, load_endpoints
 from breakwater.domain.errors import Defect, SecretUnavailable
 from breakwater.domain.obligations import Queue
-from breakwater.domain.routes import Catalogue
-from breakwater.domain.schedules import Schedule, load_schedules
-from breakwater.ports import Payloads, Provider
+from breakwater.domain.timing import RENEW_TIMEOUT
 from breakwater.settings import (
     CallbackSettings,
     ControlSettings,
@@ -40,21 +38,23 @@ from breakwater.settings import (
     StreamSettings,
     load,
 )
-from breakwater.store.audit import AuditLogGroup
 from breakwater.store.budgets import Spent
 from breakwater.store.control import ControlTable
-from breakwater.store.operator import OperatorTable
 from breakwater.store.payloads import S3Payloads
 from breakwater.store.queues import SqsQueues
 from breakwater.store.secrets import SecretStore
 from breakwater.store.table import DynamoJobStore
 from breakwater.telemetry import NAMESPACE, JsonLog
-from breakwater.usecases.admit import Principal
-from breakwater.usecases.audit import Desk
-from breakwater.usecases.deps import Deps
-from breakwater.usecases.intake import IntakeDeps
-from breakwater.usecases.lease import RENEW_TIMEOUT
-from breakwater.usecases.stream_read import StreamDeps
+
+if TYPE_CHECKING:
+    from breakwater.domain.endpoints import Endpoint
+    from breakwater.domain.routes import Catalogue
+    from breakwater.domain.schedules import Schedule
+    from breakwater.ports import Payloads, Provider
+    from breakwater.usecases.audit import Desk
+    from breakwater.usecases.deps import Deps
+    from breakwater.usecases.intake import IntakeDeps
+    from breakwater.usecases.stream_read import StreamDeps
 
 POLICIES = Path(__file__).with_name("policies.json")
 _DEFAULT = Config(connect_timeout=2, read_timeout=6, retries={"mode": "standard", "total_max_attempts": 4})
@@ -84,15 +84,22 @@ def log() -> JsonLog:
 
 
 @cache
+def _session() -> Any:
+    """The SDK's core: boto3 would add a quarter to every start, and nothing that is used here."""
+    return botocore.session.get_session()
+
+
+@cache
 def client(service: str, renewals: bool = False) -> Any:
     """One client a service and process; a sound time-out and few repeats everywhere."""
-    make: Any = boto3.client  # its overloads want literal names
-    return make(service, config=_RENEWALS if renewals else _DEFAULT)
+    return _session().create_client(service, config=_RENEWALS if renewals else _DEFAULT)
 
 
 @cache
 def catalogue() -> Catalogue:
     """The policies compiled into the code layer; without webhooks where no provider can reach this API."""
+    from breakwater.domain.routes import Catalogue
+
     text = POLICIES.read_bytes()
     if os.environ.get("RECEIVE_WEBHOOKS") == "no":
         compiled = json.loads(text)
@@ -140,6 +147,8 @@ def loopback_hosts() -> frozenset[str]:
 
 
 def _deps(queues: SqsQueues, payloads: Payloads, **more: Any) -> Deps:
+    from breakwater.usecases.deps import Deps
+
     return Deps(
         store=store(),
         queues=queues,
@@ -171,8 +180,8 @@ def for_worker() -> Deps:
 @cache
 def for_effects() -> Deps:
     """The effects function: the ways out."""
-    from breakwater.channels.bus import EventBus  # noqa: PLC0415 - nobody else publishes
-    from breakwater.channels.notify import Notifier  # noqa: PLC0415 - nor notifies
+    from breakwater.channels.bus import EventBus
+    from breakwater.channels.notify import Notifier
 
     settings = load(EffectSettings, os.environ)
     urls = queue_urls(load(StoreSettings, os.environ))
@@ -204,6 +213,11 @@ def for_sweep() -> Deps:
 @cache
 def for_operator() -> Desk:
     """The operators' API: it reads no body and calls no provider; each request puts its caller in."""
+    from breakwater.store.audit import AuditLogGroup
+    from breakwater.store.operator import OperatorTable
+    from breakwater.usecases.admit import Principal
+    from breakwater.usecases.audit import Desk
+
     group = load(OperatorSettings, os.environ).audit_log_group
     return Desk(
         deps=_deps(_queues(), NoPayloads()),
@@ -223,6 +237,8 @@ def for_schedules() -> Deps:
 @cache
 def schedules() -> dict[str, Schedule]:
     """The schedules compiled into the code layer."""
+    from breakwater.domain.schedules import load_schedules
+
     return load_schedules(catalogue().schedules)
 
 
@@ -234,6 +250,8 @@ def cron_secrets() -> Mapping[str, Any]:
 @cache
 def for_intake() -> IntakeDeps:
     """The webhook intake: one table, one queue."""
+    from breakwater.usecases.intake import IntakeDeps
+
     settings = load(IntakeSettings, os.environ)
     queues = SqsQueues(client("sqs"), {Queue.COMPLETION: settings.completion_queue_url})
     jobs = DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id)
@@ -243,7 +261,9 @@ def for_intake() -> IntakeDeps:
 @cache
 def endpoints() -> dict[str, Endpoint]:
     """The webhook endpoints compiled into the code layer."""
-    return load_endpoints(json.loads(POLICIES.read_bytes())["endpoints"])
+    from breakwater.domain.endpoints import endpoints_of
+
+    return endpoints_of(json.loads(POLICIES.read_bytes())["endpoints"])
 
 
 @cache
@@ -260,6 +280,8 @@ def stream_secrets() -> Mapping[str, Any]:
 @cache
 def for_stream() -> StreamDeps:
     """Readers of streams: one table, one bucket, read only."""
+    from breakwater.usecases.stream_read import StreamDeps
+
     settings = load(ReaderSettings, os.environ)
     return StreamDeps(
         store=DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id),
@@ -298,7 +320,7 @@ class RouteProviders:
 
     def for_route(self, route_key: str) -> Provider:
         """The adapter; raises `SecretUnavailable` naming the credential that has no key."""
-        from breakwater.providers.registry import build  # noqa: PLC0415 - only callers of providers pay for it
+        from breakwater.providers.registry import build
 
         route = self._routes.route(route_key)
         key = self._keys.read(self._settings.provider_keys_secret).get(route.credential) if route else None

@@ -9,7 +9,8 @@ from breakwater.domain.job import Job
 from breakwater.domain.records import effect_child_key, execution_of
 from breakwater.domain.slots import Standing, standing
 from breakwater.domain.states import Status
-from breakwater.store.items import child_of, from_wire, job_of
+from breakwater.store.items import child_of, job_of
+from breakwater.store.wire import from_wire
 from breakwater.usecases.effects import effect_id
 from tests.support.world import World
 

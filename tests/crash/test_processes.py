@@ -19,7 +19,7 @@ import pytest
 from breakwater.domain.results import Completed, Refused
 from breakwater.domain.routes import Catalogue
 from breakwater.domain.states import Status
-from breakwater.store.items import from_wire
+from breakwater.store.wire import from_wire
 from tests.crash import checks
 from tests.crash.processes import Journal, MortalTap, Place, RealStage, SharedClock, in_child, without_sleep
 from tests.crash.tap import Fault

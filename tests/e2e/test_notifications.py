@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from standardwebhooks import Webhook
 
-from breakwater.store.items import to_wire
+from breakwater.store.wire import to_wire
 
 
 class Receiver(ThreadingHTTPServer):

@@ -11,7 +11,8 @@ from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.records import ApiKey, Child
 from breakwater.domain.replay_batch import Batch
 from breakwater.store.batches import batch_attributes, batch_of, line_attributes
-from breakwater.store.items import child_of, from_wire, to_wire
+from breakwater.store.items import child_of
+from breakwater.store.wire import from_wire, to_wire
 
 
 class FakeDesk:

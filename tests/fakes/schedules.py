@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from breakwater.ports import Scheduled
-from breakwater.store.items import to_wire
 from breakwater.store.schedules import schedule_attributes, scheduled_of
+from breakwater.store.wire import to_wire
 
 
 class FakeSchedules:

@@ -18,13 +18,12 @@ from breakwater.store.items import (
     delivery_of,
     due_name,
     due_shard,
-    from_wire,
     job_attributes,
     job_of,
     route_attributes,
     route_of,
-    to_wire,
 )
+from breakwater.store.wire import from_wire, to_wire
 from tests.fakes.capacity import FakeCapacity
 from tests.fakes.desk import FakeDesk
 from tests.fakes.schedules import FakeSchedules

@@ -21,7 +21,7 @@ import pytest
 from breakwater import policy_yaml, wiring
 from breakwater.domain.job import Job
 from breakwater.domain.obligations import Queue
-from breakwater.store.items import to_wire
+from breakwater.store.wire import to_wire
 from tests.fakes.clock import FakeClock
 from tests.support.cloud import ROOT, Tables
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from breakwater.domain.endpoint_entries import load_endpoints as load
 from breakwater.domain.endpoints import Endpoint
-from breakwater.domain.endpoints import load_endpoints as load
 from breakwater.domain.signature import sign
 from breakwater.entry.webhook import webhook
 from breakwater.policy_yaml import load as load_policies

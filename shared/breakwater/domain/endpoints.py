@@ -2,21 +2,18 @@
 
 A provider that follows Standard Webhooks is an entry in `policies/endpoints.yaml`, not code: what its headers are
 called, which secret signs, where in its JSON the event, its job and ours stand, and what each event means. Bodies stay
-with the reader: only these few words leave it.
+with the reader: only these few words leave it. The file is checked when it is compiled (`endpoint_entries.py`); here it
+is read as it is, without the checker, since a sender waits for this function's start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Any
 
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
-
-from breakwater.domain.entries import Entry, EntryName, Strict, load_entries
 from breakwater.domain.signature import TOLERANCE_S, HeaderNames
 
 MAX_CHARS = 256  # of an id; it becomes part of keys
@@ -34,49 +31,22 @@ class Outcome(StrEnum):
     IGNORE = "ignore"  # not about a job of ours
 
 
-def _listed(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-Path = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
-Paths = Annotated[tuple[Path, ...], BeforeValidator(_listed)]
-Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")]
-Pattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:/*-]+$")]
-
-
-class Headers(Strict):
-    """What the sender calls its headers; case does not matter."""
-
-    id: Header = "webhook-id"
-    timestamp: Header = "webhook-timestamp"
-    signature: Header = "webhook-signature"
-
-
-class Endpoint(Entry):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
     """One sender. Paths are dotted, a list of them is tried in order, a number is a place in a list."""
 
-    provider: Annotated[str, Field(min_length=1)]
-    secret: EntryName  # the entry of the webhook secret: one text, or a list while a rotation overlaps
-    headers: Headers = Headers()
-    tolerance_s: Annotated[int, Field(strict=True, ge=1, le=3_600)] = TOLERANCE_S
-    event_type: Annotated[Paths, Field(min_length=1)]
-    provider_job_id: Paths = ()
-    job_id: Paths = ()
-    execution_id: Paths = ()
-    outcomes: Annotated[dict[Pattern, Outcome], Field(min_length=1)]  # `*` stands for anything; exact names win
-    fetch: StrictBool = True  # whether the provider is asked for the result; the event alone is not one
+    name: str
+    provider: str
+    secret: str  # the entry of the webhook secret: one text, or a list while a rotation overlaps
+    names: HeaderNames = field(default_factory=HeaderNames)  # of the headers, in lower case
+    tolerance_s: int = TOLERANCE_S
+    event_type: tuple[str, ...]
+    provider_job_id: tuple[str, ...] = ()
+    job_id: tuple[str, ...] = ()
+    execution_id: tuple[str, ...] = ()
+    outcomes: Mapping[str, Outcome]  # `*` stands for anything; exact names win
+    fetch: bool = True  # whether the provider is asked for the result; the event alone is not one
     description: str = ""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.fetch and not self.provider_job_id:
-            raise ValueError("fetch: true needs provider_job_id, the path of what to ask for")
-        return self
-
-    @cached_property
-    def names(self) -> HeaderNames:
-        """The header names as `signature.verify` takes them."""
-        return HeaderNames(self.headers.id.lower(), self.headers.timestamp.lower(), self.headers.signature.lower())
 
     def outcome(self, event_type: str) -> Outcome:
         """What this event means: its exact name, else the longest pattern, else nothing to us."""
@@ -97,14 +67,34 @@ class DeliveryFacts:
     outcome: Outcome
 
 
-def load_endpoints(raw: Mapping[str, Any] | list[Any]) -> dict[str, Endpoint]:
-    """The endpoints by name, from `{"endpoints": [...]}`; raises `InvalidPolicy` with the path of what is wrong."""
-    return load_entries(Endpoint, raw, "endpoints")
+def endpoints_of(compiled: list[Mapping[str, Any]]) -> dict[str, Endpoint]:
+    """The endpoints by name, from entries that were checked before."""
+    return {one.name: one for one in map(_endpoint, compiled)}
+
+
+def _endpoint(entry: Mapping[str, Any]) -> Endpoint:
+    known = {
+        name: entry[name]
+        for name in ("name", "provider", "secret", "tolerance_s", "fetch", "description")
+        if name in entry
+    }
+    paths = {name: listed(entry[name]) for name in _PATHS if name in entry}
+    headers = {name: header.lower() for name, header in entry.get("headers", {}).items()}
+    outcomes = {pattern: Outcome(outcome) for pattern, outcome in entry["outcomes"].items()}
+    return Endpoint(**known, **paths, names=HeaderNames(**headers), outcomes=outcomes)
+
+
+_PATHS = ("event_type", "provider_job_id", "job_id", "execution_id")
+
+
+def listed(value: Any) -> Any:
+    """A text alone as a list of one."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
 def secrets_of(endpoint: Endpoint, secret: Mapping[str, Any]) -> tuple[str, ...]:
     """This endpoint's secrets, newest first as they are written; empty when there are none."""
-    entry = _listed(secret.get(endpoint.secret))
+    entry = listed(secret.get(endpoint.secret))
     return tuple(one for one in entry if isinstance(one, str)) if isinstance(entry, list | tuple) else ()
 
 

@@ -15,6 +15,7 @@ NUDGE_GRACE = 120 * SECOND  # how long a nudge may stay unanswered
 NUDGE_GRACE_MAX = 15 * MINUTE
 CLOCK_SKEW = 5 * SECOND  # how far apart two clocks may be
 LEASE = 60 * SECOND
+RENEW_TIMEOUT = 2 * SECOND  # one renewal's own limit; the store's renewal client is built with it
 LEASE_MARGIN = 2 * SECOND  # a lease outlives the function that holds it by this much
 NUDGED_POLL_WINDOW = 60 * SECOND  # closer polls are nudged, later ones are left to the minute sweep
 GATEWAY_TIMEOUT = 30 * SECOND

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from breakwater.store.client import answered
-from breakwater.store.items import META, from_wire, to_wire
+from breakwater.store.items import META
+from breakwater.store.wire import from_wire, to_wire
 
 
 class AttentionTable:

@@ -12,7 +12,8 @@ from breakwater.domain.records import Child
 from breakwater.domain.replay_batch import Batch, BatchStatus, Ref
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, answered
-from breakwater.store.items import META, child_of, due_shard, from_wire, to_wire
+from breakwater.store.items import META, child_of, due_shard
+from breakwater.store.wire import from_wire, to_wire
 
 SHARD = "batch"
 

@@ -16,8 +16,9 @@ from breakwater.domain.slots import Slot
 from breakwater.ports import Waiter
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, answered, old_item
-from breakwater.store.items import META, RANK_UNIT, from_wire, to_wire
+from breakwater.store.items import META, RANK_UNIT
 from breakwater.store.rates import RateTable
+from breakwater.store.wire import from_wire, to_wire
 
 
 class CapacityTable(RateTable):

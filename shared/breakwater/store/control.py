@@ -15,7 +15,8 @@ from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.records import ApiKey
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, answered
-from breakwater.store.items import META, from_wire, to_wire
+from breakwater.store.items import META
+from breakwater.store.wire import from_wire, to_wire
 
 OWNER_CACHE_MS = 60_000
 SWITCH_CACHE_MS = 5_000

@@ -11,42 +11,20 @@ from dataclasses import MISSING, fields
 from typing import Any
 from zlib import crc32
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
-
 from breakwater.domain.errors import CorruptItem
 from breakwater.domain.job import Job, Owed, SlotRef
 from breakwater.domain.records import Child, Delivery, RouteState, execution_data, execution_of
 from breakwater.domain.states import Lane, Priority, Reason, Status
+from breakwater.store.wire import from_wire
 
 DUE_SHARDS = 8
 RANK_UNIT = 10**13  # ties by `created_at`, which has 13 digits until the year 2286
 META = "META"
 
-_serialize = TypeSerializer().serialize
-_deserialize = TypeDeserializer().deserialize
-
 _ENUMS = {"status": Status, "lane": Lane, "reason": Reason, "priority": Priority}
 _DEFAULTS = {one.name: one.default for one in fields(Job) if one.default is not MISSING}
 _ALWAYS = frozenset({"status", "lane", "reason", "attempt", "max_attempts", "generation", "rev", "priority"})
 _NAMES = tuple(one.name for one in fields(Job))
-
-
-def to_wire(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain values in DynamoDB's typed form."""
-    return {name: _serialize(value) for name, value in plain.items()}
-
-
-def from_wire(item: Mapping[str, Any]) -> dict[str, Any]:
-    """DynamoDB's typed form as plain values; numbers are integers, nothing else is stored."""
-    return {name: _integers(_deserialize(value)) for name, value in item.items()}
-
-
-def _integers(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _integers(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_integers(item) for item in value]
-    return int(value) if hasattr(value, "as_tuple") else value
 
 
 def job_key(job_id: str) -> dict[str, Any]:

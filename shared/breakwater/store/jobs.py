@@ -21,7 +21,8 @@ from breakwater.domain.records import Child
 from breakwater.ports import AS_READ, Committed, Conflicted, Guard
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, answered, old_item
-from breakwater.store.items import META, child_attributes, child_of, job_attributes, job_key, job_of, to_wire
+from breakwater.store.items import META, child_attributes, child_of, job_attributes, job_key, job_of
+from breakwater.store.wire import to_wire
 
 
 class MetaTable:

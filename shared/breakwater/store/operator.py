@@ -11,7 +11,8 @@ from breakwater.domain.audit import Entry, entry_of
 from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.records import ApiKey
 from breakwater.store.client import CONDITION_FAILED, TRANSACTION_CANCELLED, answered
-from breakwater.store.items import META, from_wire, to_wire
+from breakwater.store.items import META
+from breakwater.store.wire import from_wire, to_wire
 
 _ABSENT = "attribute_not_exists(pk)"
 

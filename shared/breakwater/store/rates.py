@@ -13,7 +13,8 @@ from botocore.exceptions import ClientError
 from breakwater.domain.errors import StoreUnavailable
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, answered, old_item
-from breakwater.store.items import META, from_wire, to_wire
+from breakwater.store.items import META
+from breakwater.store.wire import from_wire, to_wire
 
 _TRIES = 3
 

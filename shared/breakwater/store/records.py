@@ -12,16 +12,8 @@ from breakwater.domain.records import Delivery, RouteState
 from breakwater.ports import DueItem
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, TRANSACTION_CANCELLED, answered, old_item
-from breakwater.store.items import (
-    META,
-    delivery_attributes,
-    delivery_of,
-    due_name,
-    from_wire,
-    route_attributes,
-    route_of,
-    to_wire,
-)
+from breakwater.store.items import META, delivery_attributes, delivery_of, due_name, route_attributes, route_of
+from breakwater.store.wire import from_wire, to_wire
 
 _KINDS = {"JOB": "job", "DELIVERY": "delivery", "ROUTE": "route", "BATCH": "batch"}
 

@@ -11,7 +11,8 @@ from breakwater.domain.errors import StoreUnavailable
 from breakwater.ports import Scheduled
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, answered
-from breakwater.store.items import META, from_wire, to_wire
+from breakwater.store.items import META
+from breakwater.store.wire import from_wire, to_wire
 
 
 def schedule_attributes(state: Scheduled) -> dict[str, Any]:

@@ -13,10 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from breakwater.domain.errors import StoreUnavailable
-from breakwater.domain.timing import LEASE, LEASE_MARGIN
+from breakwater.domain.timing import LEASE, LEASE_MARGIN, RENEW_TIMEOUT
 from breakwater.ports import Clock, JobStore
-
-RENEW_TIMEOUT = 2_000  # one renewal's own limit; the store's renewal client is built with it
 
 
 def lease_ms(remaining_ms: int) -> int:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from breakwater.domain.endpoints import DeliveryFacts, Outcome, load_endpoints, read, secrets_of
+from breakwater.domain.endpoint_entries import load_endpoints
+from breakwater.domain.endpoints import DeliveryFacts, Outcome, endpoints_of, read, secrets_of
 from breakwater.domain.errors import InvalidPolicy
 from breakwater.domain.signature import STANDARD, HeaderNames
 
@@ -78,9 +79,9 @@ class TestShipped:
 
     def test_the_compiled_form_loads_the_same(self):
         """JSON made from the models is the same configuration, in a list of its own too."""
-        compiled = json.loads(json.dumps([one.model_dump(mode="json") for one in ENDPOINTS.values()]))
+        compiled = json.loads(json.dumps(SHIPPED["endpoints"]))
 
-        assert load_endpoints(compiled) == ENDPOINTS
+        assert endpoints_of(compiled) == load_endpoints(compiled) == ENDPOINTS
         assert ENDPOINTS["openai"].names == STANDARD
 
 

@@ -11,10 +11,10 @@ from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.results import Completed
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason, Status
-from breakwater.domain.timing import CLOCK_SKEW, LEASE, LEASE_MARGIN
+from breakwater.domain.timing import CLOCK_SKEW, LEASE, LEASE_MARGIN, RENEW_TIMEOUT
 from breakwater.ports import Conflicted, Guard
 from breakwater.usecases.conclude import conclude
-from breakwater.usecases.lease import RENEW_TIMEOUT, LeaseKeeper, lease_ms
+from breakwater.usecases.lease import LeaseKeeper, lease_ms
 from breakwater.usecases.read import with_result
 from tests.fakes.clock import FakeClock
 from tests.fakes.outside import answer, refusal
