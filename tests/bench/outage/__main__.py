@@ -45,12 +45,12 @@ def main() -> None:
         cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
         seed(cloud)
         found = _experiment(cloud, given)
+        OUT.mkdir(parents=True, exist_ok=True)
+        (OUT / "outage.json").write_text(json.dumps(found))
+        _say(json.dumps(found["ratios"], indent=2))
     finally:
         cloud.stop()
         shutil.rmtree(cloud.folder, ignore_errors=True)
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "outage.json").write_text(json.dumps(found))
-    _say(json.dumps(found["ratios"], indent=2))
 
 
 def _say(text: str) -> None:
