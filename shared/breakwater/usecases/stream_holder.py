@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from breakwater.domain import events as ev
+from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.job import Execution, Job
 from breakwater.domain.machine import Step, advance
 from breakwater.domain.results import Call, Completed, Outcome, Refused
@@ -126,7 +127,10 @@ class Holder:
         if now - self._looked < LOOK_MS:
             return None
         self._looked = now
-        standing = self._deps.store.get(self._job.job_id)
+        try:
+            standing = self._deps.store.get(self._job.job_id)
+        except StoreUnavailable:
+            return None  # looked at again in a second; the lease keeper minds the rest
         if standing is None or not holds(standing, self._execution):
             return Stop.LOST
         return Stop.CANCELLED if standing.cancel_requested_at is not None else None

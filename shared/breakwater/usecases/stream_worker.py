@@ -87,7 +87,7 @@ def waits_for_a_holder(job: Job, now: int) -> bool:
 
 def resume(deps: Deps, job: Job, remaining_ms: Remaining, message_id: str | None) -> Resumed | None:
     """Go on with the stream of an open execution, under a new epoch. None: somebody else was faster, or nobody can."""
-    route = deps.catalogue.route(job.route_key)
+    route = deps.catalogue.route(job.execution.route_key) if job.execution is not None else None
     payload = read_input(deps, job)
     if route is None or payload is None or job.execution is None:
         return None

@@ -666,3 +666,15 @@ def test_usage_of_a_cut_stream_is_what_the_provider_counted():
     world.settle()
 
     assert world.job(job_id).usage_units == 57
+
+
+def test_a_whole_answer_that_nobody_counted_costs_an_estimate():
+    """Usage comes behind the model's last word and may be cut off; the answer is whole all the same."""
+    world = stream_world()
+    world.provider.streams = [[*texts("x" * 400), Done(result=Result(text="x" * 400))]]
+    job_id = started(world)
+
+    world.settle()
+
+    assert world.job(job_id).status is Status.SUCCEEDED
+    assert world.job(job_id).usage_units >= 100
