@@ -86,7 +86,7 @@ class Holder:
 
     def _turn(self, source: ProviderStream) -> _Ended | None:
         now = self._deps.clock.monotonic()
-        stop = self._looks(now)
+        stop = self._in_time(now) or self._looks(now)
         if stop is not None:
             return self._stopped(stop)
         event = source.next(self._wait(now))
@@ -116,14 +116,18 @@ class Holder:
     def _silence(self) -> int:
         return self._lease.idle_ms if self._writer.committed else self._lease.first_ms
 
-    def _looks(self, now: int) -> Stop | None:
-        """Is it still ours, still wanted, still in time?"""
+    def _in_time(self, now: int) -> Stop | None:
+        """Is it still ours as far as we know, and still in time?"""
         if self._lease.lost():
             return Stop.LOST
         if self._lease.remaining_ms() <= RESPONSE_RESERVE:
             return Stop.OUT_OF_TIME
         if now - self._heard >= self._silence():
             return Stop.IDLE
+        return None
+
+    def _looks(self, now: int) -> Stop | None:
+        """Is it still ours and still wanted? META is asked once a second."""
         if now - self._looked < LOOK_MS:
             return None
         self._looked = now
