@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from breakwater.domain.callbacks import Notified
-from breakwater.domain.job import Job
+from breakwater.domain.job import Job, SlotRef
 from breakwater.domain.obligations import Nudge, Queue
 from breakwater.domain.records import ApiKey, Child, Delivery, RouteState
 from breakwater.domain.results import Call, Found, Outcome
@@ -151,6 +151,10 @@ class CapacityStore(Protocol):
 
     def free_slot(self, scope: str, n: int, job_id: str, epoch: int) -> bool:
         """Give a number back. Condition: this job holds it for this lease epoch."""
+        ...
+
+    def held_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
+        """Which of these numbers the job still holds for this epoch, read consistently; in doubt, it does."""
         ...
 
     def waiters(self, scope: str, limit: int) -> list[Waiter]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from breakwater.domain.job import SlotRef
 from breakwater.domain.records import RouteState
 from breakwater.domain.slots import Slot
 from breakwater.store.items import due_shard
@@ -175,3 +176,13 @@ def test_a_route_that_waits_to_open_is_due(store, name):
     assert standing == replace(state, rev=1)
     assert store.put_route(standing, replace(standing, due_at=None))
     assert [one for one in store.due(shard, 5, 50)[0] if one.id == key] == []
+
+
+def test_of_several_numbers_those_still_held_are_told(store, name):
+    """One look for all; numbers of another lease or nobody are not among them."""
+    store.take_slot(slot(name, n=1))
+    store.take_slot(slot(name, n=2, epoch=2))
+    refs = [SlotRef(scope=name, n=n) for n in (1, 2, 3)]
+
+    assert store.held_slots(refs, "job_a", 1) == refs[:1]
+    assert store.held_slots([], "job_a", 1) == []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from breakwater.domain.job import SlotRef
 from breakwater.domain.slots import Slot
 from breakwater.ports import Waiter
 from breakwater.store.items import RANK_UNIT
@@ -50,6 +51,11 @@ class FakeCapacity:
         del self.taken[scope, n]
         self._hook("free_slot", "after")
         return True
+
+    def held_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
+        self._hook("held_slots", "before")
+        standing = [(one, self.taken.get((one.scope, one.n))) for one in slots]
+        return [ref for ref, slot in standing if slot is not None and (slot.job_id, slot.epoch) == (job_id, epoch)]
 
     def waiters(self, scope: str, limit: int) -> list[Waiter]:
         self._hook("waiters", "before")

@@ -6,12 +6,13 @@ look: a slot is taken once, freed only by its own lease epoch, and a rate never 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from breakwater.domain.errors import StoreUnavailable
+from breakwater.domain.job import SlotRef
 from breakwater.domain.slots import Slot
 from breakwater.ports import Waiter
 from breakwater.store import conditions as when
@@ -93,6 +94,19 @@ class CapacityTable(RateTable):
         except ClientError:
             return False
         return True
+
+    def held_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
+        """One read for all: a condition that fails would cost a write each."""
+        if not slots:
+            return []
+        keys = [_slot_key(one.scope, one.n) for one in slots]
+        by_key = {(key["pk"]["S"], key["sk"]["S"]): one for key, one in zip(keys, slots, strict=True)}
+        with answered():
+            answer = self._client.batch_get_item(RequestItems={self._table: {"Keys": keys, "ConsistentRead": True}})
+        found = [from_wire(item) for item in answer["Responses"].get(self._table, ())]
+        held = [one for one in found if (one["job_id"], one["epoch"]) == (job_id, epoch)]
+        unread = [from_wire(key) for key in answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", ())]
+        return [by_key[one["pk"], one["sk"]] for one in (*held, *unread)]
 
     def waiters(self, scope: str, limit: int) -> list[Waiter]:
         """The first in line; the index is read eventually."""

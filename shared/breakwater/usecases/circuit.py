@@ -18,6 +18,7 @@ from breakwater.domain.records import RouteState
 from breakwater.domain.results import Completed, Outcome, Refused
 from breakwater.domain.routes import Route, RouteView
 from breakwater.domain.timing import MAX_QUEUE_DELAY, MINUTE, SECOND
+from breakwater.usecases.capacity import CLAIM_WITHIN
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.releaser import BATCH, release
 
@@ -33,11 +34,20 @@ def watch(deps: Deps, route: Route | None, begun_at: int, outcome: Outcome) -> N
     if route is None:
         return
     try:
-        _move(deps, route, lambda state: _learned(deps, route, state, begun_at, outcome))
+        if not _known(deps, route, begun_at, outcome):
+            _move(deps, route, lambda state: _learned(deps, route, state, begun_at, outcome))
         if isinstance(outcome, Completed):
             _last_of_a_limit(deps, route, outcome)
     except Unavailable as error:
         deps.log.note("route_not_watched", route_key=route.route_key, why=type(error).__name__)
+
+
+def _known(deps: Deps, route: Route, begun_at: int, outcome: Outcome) -> bool:
+    """Whether the gate of this very call read a state that its outcome changes nothing of: most calls of most days."""
+    kept = deps.noticed.routes.get(route.route_key)
+    if kept is None or isinstance(outcome, Refused) or not begun_at - CLAIM_WITHIN <= kept[0] <= begun_at:
+        return False
+    return _learned(deps, route, kept[1], begun_at, outcome) is None
 
 
 def _last_of_a_limit(deps: Deps, route: Route, outcome: Completed) -> None:

@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Catalogue
 from breakwater.ports import Bus, Clock, Control, JobStore, Log, Notifier, Payloads, Providers, Queues, Spending
 
 
 class Noticed:
-    """What this process lately told and read about how long work waits; see `protect.py`."""
+    """What this process lately told and read of waits and routes; see `protect.py` and `noticed.py`."""
 
     def __init__(self) -> None:
         self.written: dict[str, int] = {}
         self.read: dict[str, tuple[int, Mapping[str, Any] | None]] = {}
+        self.routes: dict[str, tuple[int, RouteState | None]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

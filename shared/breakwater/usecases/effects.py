@@ -77,7 +77,8 @@ def _deliver(deps: Deps, job: Job, key: str, owed: Owed) -> Outcome:
         record["given_up"] = outcome.why
         name = "notification_given_up" if _kind(key) is EffectKind.NOTIFY else "effect_given_up"
         deps.log.note(name, job_id=job.job_id, effect=key, why=outcome.why)
-    deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=record), job.ttl)
+    if _kind(key) is not EffectKind.RELEASE:  # nobody outside hears of that one
+        deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=record), job.ttl)
     return outcome
 
 
@@ -214,7 +215,8 @@ def _release(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
     if owed.ref is None:
         return
     epoch, slots = refs_of(owed.ref)
-    for scope in free(deps, job.job_id, epoch, slots):
+    held = deps.store.held_slots(slots, job.job_id, epoch)  # hardly ever any
+    for scope in free(deps, job.job_id, epoch, held):
         release(deps, scope, job.owner_key)
 
 

@@ -25,6 +25,7 @@ from breakwater.usecases import capacity
 from breakwater.usecases.alternative import alternative
 from breakwater.usecases.budgets import over_budget
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.noticed import route_now
 
 _SPREAD = 2 * SECOND  # those whom a rate refused don't all come back at once
 
@@ -56,7 +57,7 @@ def gate(deps: Deps, job: Job, policy: Policy | None, route: Route | None, now: 
     held = _own_limits(job, policy, now) or _paused(deps, job, policy, now) or over_budget(deps, job, policy, now)
     if held is not None:
         return Held(held)
-    state = deps.store.route(route.route_key)
+    state = route_now(deps, route.route_key)
     held = _moved(deps, job, policy, route, state, now) or _closed(job, policy, route, state, now)
     return Held(held) if held is not None else _capacity(deps, job, policy, route, state, now)
 

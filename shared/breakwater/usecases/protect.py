@@ -17,6 +17,7 @@ from breakwater.domain.records import RouteState
 from breakwater.domain.states import Lane
 from breakwater.domain.timing import MINUTE, SECOND
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.noticed import route_lately
 
 NOTICEABLE = 5 * SECOND
 FRESH = MINUTE  # an older notice says nothing about now
@@ -64,7 +65,7 @@ def check(deps: Deps, job: Job, policy: Policy) -> None:
     """Raise `Overloaded` (503) or `TooMany` (429), with an honest time to come again, or let the job in."""
     now = deps.now()
     most = _most(policy, job)
-    state = deps.store.route(job.route_key)
+    state = route_lately(deps, job.route_key, _KEEP)
     in_lane = waited(deps, job.lane)
     if sheds(policy, job.lane, job.priority) and (in_lane > policy.lane(job.lane).max_wait_ms or _shut(state, now)):
         raise Overloaded(
