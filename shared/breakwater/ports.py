@@ -172,10 +172,6 @@ class CapacityStore(Protocol):
         """Correct a reservation afterwards; does nothing where nothing was reserved."""
         ...
 
-    def hold_rate(self, key: str, until: int) -> bool:
-        """Nothing more before `until`. Condition: no later time stands there."""
-        ...
-
     def put_latest(self, key: str, at: int, data: Mapping[str, Any]) -> bool:
         """Remember a last result (or another newest fact). Condition: what stands there is older."""
         ...

@@ -135,15 +135,6 @@ def test_a_rate_is_corrected_afterwards(store, name):
     assert store.spend_rate(name, 0, 1, 1_000) == 1
 
 
-def test_a_rate_can_be_held_until_a_limit_is_full_again(store, name):
-    """A later time stands against an earlier one."""
-    assert store.hold_rate(name, 5_000)
-    assert not store.hold_rate(name, 4_000)
-
-    assert store.spend_rate(name, 0, 10, 1_000) == 4_010
-    assert store.spend_rate(name, 5_001, 10, 1_000) is None
-
-
 def test_thirty_spenders_at_once_get_no_more_than_the_burst(store, name):
     """No number of workers makes a rate promise more."""
     with ThreadPoolExecutor(8) as pool:

@@ -83,13 +83,6 @@ class FakeCapacity:
         if key in self.rates:
             self.rates[key] += by
 
-    def hold_rate(self, key: str, until: int) -> bool:
-        self._hook("hold_rate", "before")
-        if self.rates.get(key, -1) >= until:
-            return False
-        self.rates[key] = until
-        return True
-
     def put_latest(self, key: str, at: int, data: Mapping[str, Any]) -> bool:
         self._hook("put_latest", "before")
         if key in self.newest and self.newest[key][0] >= at:

@@ -1,7 +1,7 @@
 """Which writes are there, what does each believe, what does a failure mean? Writes docs/reference/writes.md.
 
-The methods and their conditions come from the ports, the places that write from the code. A writing method without a word
-here, or a word without a method, is an error; a new place makes the page stale. `--check` compares.
+The methods and their conditions come from the ports, the places that write from the code. A writing method without
+a word here, or a word without a method, is an error; a new place makes the page stale. `--check` compares.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ WRITES: Mapping[str, tuple[str, str]] = {
         "no room: the time when there is; the job waits and loses no attempt",
     ),
     "CapacityStore.adjust_rate": ("none: one atomic addition that corrects an estimate", "a lost one stays spent"),
-    "CapacityStore.hold_rate": ("the stored value is earlier", "a later hold stands already"),
     "CapacityStore.put_latest": ("nothing stands, or what stands is older", "a newer result stands already"),
     "ScheduleStore.put_scheduled": ("`rev` as read, or nothing there", "another scheduler was faster: skip"),
     "DeskStore.put_batch": ("`rev` as read, or nothing there", "read again and recompute"),

@@ -86,22 +86,6 @@ class RateTable:
         except ClientError:
             return
 
-    def hold_rate(self, key: str, until: int) -> bool:
-        """Nothing more before `until`, unless a later time stands there."""
-        condition = when.absent() | when.Condition("reserved_until < :until")
-        try:
-            with answered(StoreUnavailable, CONDITION_FAILED):
-                self._client.update_item(
-                    TableName=self._table,
-                    Key=_key(key),
-                    UpdateExpression="SET reserved_until = :until",
-                    ConditionExpression=condition.text,
-                    ExpressionAttributeValues=to_wire({":until": until}),
-                )
-        except ClientError:
-            return False
-        return True
-
 
 def _key(key: str) -> dict[str, Any]:
     return {"pk": {"S": f"RATE#{key}"}, "sk": {"S": META}}
