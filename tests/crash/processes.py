@@ -133,9 +133,7 @@ class OutsideProvider:
     def fetch(self, name: str) -> Found:
         known, outcome = self.job(name) or {}, self.outcome(name)
         ended = isinstance(outcome, Completed | Refused) and bool(known)
-        return Found(
-            outcome=outcome, job_id=known.get("job_id"), execution_id=known.get("execution_id"), ended=ended
-        )
+        return Found(outcome=outcome, job_id=known.get("job_id"), execution_id=known.get("execution_id"), ended=ended)
 
     def cancel(self, name: str) -> None:
         self.journal.write("stopped", name=name, at=self.clock.now())
@@ -163,7 +161,9 @@ class Wire:
     def watch(self, client: Any, service: str) -> None:
         """Count this client's calls."""
         self.clients.append(client)
-        client.meta.events.register(f"before-send.{service}", lambda request, **more: self._before(client, request, more))
+        client.meta.events.register(
+            f"before-send.{service}", lambda request, **more: self._before(client, request, more)
+        )
         client.meta.events.register(f"response-received.{service}", lambda **_more: self._after())
 
     def _before(self, client: Any, request: Any, more: dict[str, Any]) -> None:

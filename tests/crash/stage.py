@@ -75,7 +75,7 @@ class Stage(World):
         for _ in range(minutes):
             self._happen()
             self.pump()
-            if not self._later and not self.pending():
+            if not self._later and not self.pending() and not any(self.queues.dlq.values()):
                 return
             self._advance()
         raise AssertionError(f"never comes to rest: {self._standing()}")
