@@ -57,8 +57,11 @@ if TYPE_CHECKING:
     from breakwater.usecases.stream_read import StreamDeps
 
 POLICIES = Path(__file__).with_name("policies.json")
-_DEFAULT = Config(connect_timeout=2, read_timeout=6, retries={"mode": "standard", "total_max_attempts": 4})
+# Parameters are checked by the clients of the tests, not once more in every call.
+_LEAN: dict[str, Any] = {"parameter_validation": False}
+CALLS = Config(connect_timeout=2, read_timeout=6, retries={"mode": "standard", "total_max_attempts": 4}, **_LEAN)
 _RENEWALS = Config(
+    **_LEAN,
     connect_timeout=RENEW_TIMEOUT / 2000,
     read_timeout=RENEW_TIMEOUT / 2000,
     retries={"total_max_attempts": 1},
@@ -92,7 +95,7 @@ def _session() -> Any:
 @cache
 def client(service: str, renewals: bool = False) -> Any:
     """One client a service and process; a sound time-out and few repeats everywhere."""
-    return _session().create_client(service, config=_RENEWALS if renewals else _DEFAULT)
+    return _session().create_client(service, config=_RENEWALS if renewals else CALLS)
 
 
 @cache

@@ -8,19 +8,21 @@ Own time is CPU time of the process, request by request, through the SDK but wit
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from breakwater.domain.obligations import Queue
 from breakwater.domain.results import Accepted
 from breakwater.domain.signals import ErrorClass
+from breakwater.domain.states import Lane
 from breakwater.store.table import DynamoJobStore
+from breakwater.usecases.noticed import route_now
+from breakwater.usecases.protect import waited
 from breakwater.usecases.step import Told
 from tests.fakes.outside import answer, refusal
 from tests.support.catalogue import policy, route
@@ -28,11 +30,26 @@ from tests.support.cloud import create_table
 from tests.support.limited import FALLBACK, limited
 from tests.support.world import World
 from tools.bench.meter import Meter
+from tools.bench.clients import product_client
 from tools.localcloud.cloud import client
 
 PRICES = Path(__file__).with_name("prices.json")
 _MINUTE = 60_000
 _POLLS = 10
+_ONCE = {"max_queue_age_ms": 900_000, "max_attempts": 1, "require_idempotency_key": False}
+_CPU_JOBS = 7
+MEMORY_GB = {"admission": 1.0, "webhook": 0.5, "background": 1.0, "interactive": 1.0, "completion": 1.0, "effects": 0.5}
+Prices = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call of one function."""
+
+    function: str
+    requests: tuple[str, ...]
+    provider_calls: int
+    cpu_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,47 +57,75 @@ class Cost:
     """What one job of a scenario cost."""
 
     name: str
-    requests: int  # made by our own code
-    submit_requests: int
+    invocations: tuple[Invocation, ...]
+    http: int  # requests at the gateway: the submit, and a webhook where one came
     polled: int  # SQS receives and deletes that Lambda makes for us
     writes: float
     reads: float
-    invocations: int
-    events: int
-    provider_calls: int
-    cpu_ms: float
     meta_bytes: int
-    log: tuple[str, ...]
 
-    def billed_ms(self, prices: dict[str, Any]) -> float:
-        """CPU at the function's share of a processor, and waiting for services and for the provider to answer."""
-        waits = prices["assumed_ms"]
-        own = self.cpu_ms / prices["vcpu_at_1024_mb"]
-        return own + self.requests * waits["aws_request"] + self.provider_calls * waits["provider_call"]
+    @property
+    def requests(self) -> int:
+        """AWS requests of our own code."""
+        return sum(len(one.requests) for one in self.invocations)
 
-    def micros(self, prices: dict[str, Any]) -> float:
-        """List price in micro-dollars."""
-        price = prices["usd_per_million"]
-        parts = (
-            self.writes * price["dynamodb_write_unit"],
-            self.reads * price["dynamodb_read_unit"],
-            self.sqs * price["sqs_request"],
-            self.events * price["eventbridge_event"],
-            self.invocations * price["lambda_request"],
-            self.http * price["http_api_request"],
-            self.billed_ms(prices) / 1000 * price["lambda_gb_second"],  # all functions counted as 1 GB
-        )
-        return sum(parts)
+    @property
+    def submit_requests(self) -> int:
+        """Those of them that a caller of the API waits for."""
+        return len(self.invocations[0].requests)
 
     @property
     def sqs(self) -> int:
         """Every SQS request."""
-        return sum(one.startswith("sqs ") for one in self.log) + self.polled
+        return self.polled + self._named("sqs ")
 
     @property
-    def http(self) -> int:
-        """Requests at the gateway: the submit, and a webhook where one came."""
-        return sum(one.startswith("http ") for one in self.log)
+    def events(self) -> int:
+        """Events put on a bus."""
+        return self._named("events ")
+
+    def _named(self, prefix: str) -> int:
+        return sum(one.startswith(prefix) for done in self.invocations for one in done.requests)
+
+    def own_ms(self, prices: Prices) -> float:
+        """Billed time without the provider's: CPU at the function's share of a processor, and waiting for AWS."""
+        waits = prices["assumed_ms"]["aws_request"]
+        return sum(one.cpu_ms / _share(one, prices) + len(one.requests) * waits for one in self.invocations)
+
+    def billed_ms(self, prices: Prices) -> float:
+        """The same and the time that providers and receivers take to answer."""
+        waits = prices["assumed_ms"]["provider_call"]
+        return self.own_ms(prices) + sum(one.provider_calls for one in self.invocations) * waits
+
+    def gb_seconds(self, prices: Prices) -> float:
+        """What Lambda charges for."""
+        waits = prices["assumed_ms"]
+        spent = 0.0
+        for one in self.invocations:
+            ms = one.cpu_ms / _share(one, prices) + len(one.requests) * waits["aws_request"]
+            spent += (ms + one.provider_calls * waits["provider_call"]) / 1000 * _gb(one)
+        return spent
+
+    def dollars_a_million(self, prices: Prices) -> dict[str, float]:
+        """List prices of a million such jobs."""
+        price = prices["usd_per_million"]
+        return {
+            "DynamoDB writes": self.writes * price["dynamodb_write_unit"],
+            "DynamoDB reads": self.reads * price["dynamodb_read_unit"],
+            "SQS": self.sqs * price["sqs_request"],
+            "EventBridge": self.events * price["eventbridge_event"],
+            "HTTP API": self.http * price["http_api_request"],
+            "Lambda requests": len(self.invocations) * price["lambda_request"],
+            "Lambda time": self.gb_seconds(prices) * price["lambda_gb_second"],
+        }
+
+
+def _gb(invocation: Invocation) -> float:
+    return MEMORY_GB[invocation.function.partition(":")[0]]
+
+
+def _share(invocation: Invocation, prices: Prices) -> float:
+    return float(prices["vcpu_at_1024_mb"]) * _gb(invocation)
 
 
 class Bench:
@@ -88,14 +133,15 @@ class Bench:
 
     def __init__(self, endpoint: str, routes: Any, *, counting: bool = True) -> None:
         self.meter = Meter(client(endpoint, "dynamodb"))
-        own = client(endpoint, "dynamodb")
-        table = create_table(self.meter.peek, "JobsTable")
+        own = product_client(endpoint, "dynamodb")
+        self.table = table = create_table(self.meter.peek, "JobsTable")
         store = DynamoJobStore(self.meter.attach(own) if counting else own, table, lambda: uuid.uuid4().hex[:20])
         self.world = World(store=store, routes=routes)
         # Ids as long as real ones, since META is paid by its size.
         self.world.provider.accept = self._accept  # type: ignore[method-assign]
         self.world.control.owners["acme"] = {"callback_hosts": ["callback.example"]}
-        self.invocations, self.cpu, self.polled = 0, 0.0, 0
+        self.done: list[Invocation] = []
+        self.gateway = self.polled = 0
         self._nudge, self._put = self.world.queues.nudge, self.world.bus.put
         self.world.queues.nudge = self._counted_nudge  # type: ignore[method-assign]
         self.world.bus.put = self._counted_put  # type: ignore[method-assign]
@@ -113,37 +159,22 @@ class Bench:
         else:
             self.world.handle(queue, message)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> tuple[int, int, int, float, float]:
         """Where the counts stand."""
-        provider = self.world.provider
-        return {
-            "log": len(self.meter.log),
-            "requests": sum(self.meter.requests.values()),
-            "writes": self.meter.writes,
-            "reads": self.meter.reads,
-            "invocations": self.invocations,
-            "polled": self.polled,
-            "calls": len(provider.calls) + len(provider.fetched) + len(self.world.notifier.sent),
-        }
+        return len(self.done), self.gateway, self.polled, self.meter.writes, self.meter.reads
 
-    def since(self, name: str, then: dict[str, Any], cpu_ms: float) -> Cost:
-        """What happened since a snapshot."""
-        now = self.snapshot()
-        log = tuple(self.meter.log[then["log"] :])
-        first = next((n for n, one in enumerate(log) if n > 1 and one.startswith("-- ")), len(log))
+    def since(self, name: str, then: tuple[int, int, int, float, float], cpu: Sequence[float]) -> Cost:
+        """What happened since a snapshot; `cpu` is what each invocation takes when nobody counts."""
+        invocations, gateway, polled, writes, reads = then
+        done = self.done[invocations:]
         return Cost(
             name=name,
-            requests=now["requests"] - then["requests"],
-            submit_requests=sum(not one.startswith(("-- ", "http ")) for one in log[:first]),
-            polled=now["polled"] - then["polled"],
-            writes=now["writes"] - then["writes"],
-            reads=now["reads"] - then["reads"],
-            invocations=now["invocations"] - then["invocations"],
-            events=sum(one.startswith("events ") for one in log),
-            provider_calls=now["calls"] - then["calls"],
-            cpu_ms=cpu_ms,
+            invocations=tuple(replace(one, cpu_ms=ms) for one, ms in zip(done, cpu, strict=True)),
+            http=self.gateway - gateway,
+            polled=self.polled - polled,
+            writes=self.meter.writes - writes,
+            reads=self.meter.reads - reads,
             meta_bytes=self.meter.largest,
-            log=log,
         )
 
     def _counted_nudge(self, kind: str, item_id: str, nudges: Sequence[Any], group: str, now: int) -> None:
@@ -156,17 +187,21 @@ class Bench:
 
     def invoke(self, name: str, work: Callable[[], Any]) -> Any:
         """One invocation of a function."""
-        self.invocations += 1
-        self.meter.log.append(f"-- {name}")
-        begun = time.process_time()
+        logged, called, begun = len(self.meter.log), self._provider_calls(), time.process_time()
         try:
             return work()
         finally:
-            self.cpu += time.process_time() - begun
+            cpu_ms = (time.process_time() - begun) * 1000
+            calls = self._provider_calls() - called
+            self.done.append(Invocation(name, tuple(self.meter.log[logged:]), calls, cpu_ms))
+
+    def _provider_calls(self) -> int:
+        provider = self.world.provider
+        return len(provider.calls) + len(provider.fetched) + len(self.world.notifier.sent)
 
     def http(self, name: str, work: Callable[[], Any]) -> Any:
         """One request at the gateway."""
-        self.meter.log.append(f"http {name}")
+        self.gateway += 1
         return self.invoke(name, work)
 
     def sweep(self) -> None:
@@ -191,41 +226,41 @@ Play = Callable[[Bench, str], None]
 
 
 def _sync(bench: Bench, key: str) -> None:
-    bench.http("submit", lambda: bench.world.submit("sync", key))
+    bench.http("admission: submit", lambda: bench.world.submit("sync", key))
     bench.pump()
 
 
 def _background(bench: Bench, key: str) -> None:
     world = bench.world
-    bench.http("submit", lambda: world.submit("summary", key, callback_url="https://callback.example/hook"))
+    bench.http("admission: submit", lambda: world.submit("summary", key, callback_url="https://callback.example/hook"))
     bench.pump()
     bench.pass_time(_MINUTE)
     call = world.provider.calls[-1]
     name = next(reversed(world.provider.jobs))
     world.provider.finish(name)
     facts = {"job_id": call.job_id, "execution_id": call.execution_id, "outcome": "completed"}
-    bench.http("webhook", lambda: world.webhook(name, f"wh-{key}", **facts))
+    bench.http("webhook: delivery", lambda: world.webhook(name, f"wh-{key}", **facts))
     bench.pump()
 
 
 def _retry(bench: Bench, key: str) -> None:
     bench.world.provider.script += [refusal(ErrorClass.SERVER_FAULT, 503), answer()]
-    bench.http("submit", lambda: bench.world.submit("sync", key))
+    bench.http("admission: submit", lambda: bench.world.submit("sync", key))
     bench.pump()
     for _ in range(5):
         bench.pass_time(_MINUTE)
 
 
 def _fallback(bench: Bench, key: str) -> None:
-    bench.world.provider.script += [refusal(ErrorClass.QUOTA, 429), answer()]
-    bench.http("submit", lambda: bench.world.submit("fallback", key))
+    bench.world.provider.script += [refusal(ErrorClass.SERVER_FAULT, 503), answer()]
+    bench.http("admission: submit", lambda: bench.world.submit("fallback", key))
     bench.pump()
     bench.pass_time(_MINUTE)
 
 
 def _polls(bench: Bench, key: str) -> None:
     world = bench.world
-    bench.http("submit", lambda: world.submit("polled", key))
+    bench.http("admission: submit", lambda: world.submit("polled", key))
     bench.pump()
     name, began = next(reversed(world.provider.jobs)), len(world.provider.fetched)
     while len(world.provider.fetched) - began < _POLLS:
@@ -249,7 +284,7 @@ def catalogue() -> Any:
     """Two limited scopes on every route: the route's own, and the owner's share of it."""
     found = limited(concurrency=20, per_owner=10)
     extra = [
-        policy("fallback", fallbacks=[FALLBACK]),
+        policy("fallback", fallbacks=[FALLBACK], ai_api_queueing_strategy={"lanes": {"background_retry": _ONCE}}),
         policy("polled", route="poll", mode="background"),
     ]
     limits = {"concurrency": 20, "per_owner": 10}
@@ -267,20 +302,35 @@ def measure(endpoint: str) -> list[Cost]:
 def _measure(endpoint: str, name: str, play: Play) -> Cost:
     counted = Bench(endpoint, catalogue())
     play(counted, "warm")
-    counted.world.submit("sync", "warm-2")
-    counted.pump()
-    counted.world.clock.advance(1_000)  # caches of some seconds are warm, as where requests come one after the other
+    _refresh(counted)
     ahead = counted.snapshot()
     play(counted, str(uuid.uuid4()))
     return counted.since(name, ahead, _cpu(endpoint, play))
 
 
-def _cpu(endpoint: str, play: Play) -> float:
-    """CPU time of one job without the counting: the median of some."""
+def _refresh(bench: Bench) -> None:
+    """Caches of some seconds are warm, as where requests come one after the other."""
+    world = bench.world
+    bench.meter.muted = True
+    for key in world.deps.catalogue.route_keys():
+        state = {"pk": {"S": f"ROUTE#{key}"}, "sk": {"S": "META"}}
+        bench.meter.peek.delete_item(TableName=bench.table, Key=state)  # what the job before taught it
+        route_now(world.deps, key)
+    for lane in Lane:
+        for owner in (None, "acme"):
+            waited(world.deps, lane, owner)
+    for messages in world.queues.sent.values():
+        messages.clear()
+    bench.meter.muted = False
+
+
+def _cpu(endpoint: str, play: Play) -> list[float]:
+    """CPU time of each invocation of a job without the counting: the medians of some jobs."""
     plain = Bench(endpoint, catalogue(), counting=False)
-    spent = []
-    for n in range(6):
-        before = plain.cpu
+    jobs: list[list[float]] = []
+    for n in range(_CPU_JOBS + 1):
+        _refresh(plain)
+        ahead = len(plain.done)
         play(plain, f"job-{n}")
-        spent.append((plain.cpu - before) * 1000)
-    return statistics.median(spent[1:])
+        jobs.append([one.cpu_ms for one in plain.done[ahead:]])
+    return [statistics.median(column) for column in zip(*jobs[1:], strict=True)]

@@ -7,7 +7,7 @@ each write through a second client that nobody counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,9 +100,15 @@ def _read(operation: str, params: Mapping[str, Any], parsed: Mapping[str, Any]) 
     if operation == "Query":
         return read_units(sum(map(item_size, parsed.get("Items", []))), consistent=consistent)
     if operation == "BatchGetItem":
-        found = [item for items in parsed.get("Responses", {}).values() for item in items]
-        return sum(read_units(item_size(one), consistent=consistent) for one in found)
+        return sum(map(_batch_units, params["RequestItems"].values(), parsed.get("Responses", {}).values()))
     return 0.0
+
+
+def _batch_units(wanted: Mapping[str, Any], found: Sequence[Item]) -> float:
+    """Each key costs, whether something stands there or not."""
+    consistent = bool(wanted.get("ConsistentRead"))
+    sizes = [*map(item_size, found), *[0] * (len(wanted["Keys"]) - len(found))]
+    return sum(read_units(one, consistent=consistent) for one in sizes)
 
 
 def _about(params: Mapping[str, Any]) -> str:
