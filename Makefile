@@ -79,3 +79,21 @@ locks: setup ## Resolve the locks again (UPGRADE=1 takes newer releases)
 
 clean: stop ## Remove what was built and what ran, keep the environments
 	@rm -rf .aws-sam .local/build .local/cloud .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+drill-worker: setup ## Drill: a provider that says no (PROVIDER_FAULT=429|503|529|500)
+	@$(BIN)/python -m tools.drills worker
+
+drill-idempotency: setup ## Drill: the same key twice at once
+	@$(BIN)/python -m tools.drills idempotency
+
+drill-lease-recovery: setup ## Drill: a worker process is killed in mid-call
+	@$(BIN)/python -m tools.drills lease-recovery
+
+drill-dead-letter: setup ## Drill: a provider that fails for good
+	@$(BIN)/python -m tools.drills dead-letter
+
+drill-webhook-replay: setup ## Drill: one delivery replayed, reordered, late
+	@$(BIN)/python -m tools.drills webhook-replay
+
+drills: setup ## All five drills, on the local cloud (`make run` first) or where BREAKWATER_URL points
+	@$(BIN)/python -m tools.drills all

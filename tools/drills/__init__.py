@@ -1,0 +1,1 @@
+"""Five drills: commands that break something on purpose and say whether the promise held."""
