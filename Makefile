@@ -6,7 +6,8 @@ PYTEST := $(BIN)/pytest -q
 SLOW := $(addprefix tests/,template/ build/ contract/ integration/ e2e/ drills/)
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo stop status logs format check-format lint types imports template unit \
-    contract integration e2e test pr clean locks bench-outage build
+    contract integration e2e test pr clean locks bench-outage build drills drill-worker drill-idempotency \
+    drill-lease-recovery drill-dead-letter drill-webhook-replay
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
