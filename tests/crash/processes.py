@@ -459,7 +459,7 @@ def in_child(work: Callable[[], None]) -> int:
         try:
             work()
             status = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - a child must never return into its parent's code
             traceback.print_exc()
         finally:
             os._exit(status)
@@ -468,7 +468,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 
 def without_sleep() -> None:
-    """botocore waits up to a second between repeats; nothing here gets better by waiting."""
+    """Let botocore repeat at once; it would wait up to a second each time, and nothing here gets better by waiting."""
     botocore.endpoint.time = type("NoSleep", (), {"sleep": staticmethod(lambda _seconds: None)})  # type: ignore[attr-defined]
 
 

@@ -162,13 +162,19 @@ def _over(stage: RealStage, name: str) -> Any:
     return outcome if isinstance(outcome, Completed | Refused) else None
 
 
-def begin(stage: RealStage, name: str, folder: Path, at: int | None = None, fault: Fault | None = None) -> None:
-    """A clean start an hour later, with one call that will go wrong."""
+def begin_at(stage: RealStage, run: str, journal: Journal, plan: tuple[tuple[str, int], ...] = ()) -> None:
+    """A clean start an hour later, with nothing armed."""
     stage.clock.advance(HOUR - stage.clock.now() % HOUR)
-    run = f"{next(_numbers)}"
-    stage.tap.at, stage.tap.fault, stage.tap.struck = at, fault, None
+    stage.tap.at, stage.tap.fault, stage.tap.struck = None, None, None
     stage.tap.calls.clear()
-    stage.begin(run, Journal(folder / run), SCENARIOS[name].plan)
+    stage.begin(run, journal, plan)
+
+
+def begin(stage: RealStage, name: str, folder: Path, at: int | None = None, fault: Fault | None = None) -> None:
+    """A clean start, with one call that will go wrong."""
+    run = f"{next(_numbers)}"
+    begin_at(stage, run, Journal(folder / run), SCENARIOS[name].plan)
+    stage.tap.at, stage.tap.fault = at, fault
 
 
 def verify(stage: RealStage, name: str, *, usual: bool = False) -> None:

@@ -346,4 +346,4 @@ class Installation(RuleBasedStateMachine):
 
 
 TestInstallation = Installation.TestCase
-TestInstallation.settings = settings(max_examples=100, stateful_step_count=40)
+TestInstallation.settings = settings(max_examples=300, stateful_step_count=40)
