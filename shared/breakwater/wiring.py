@@ -218,8 +218,8 @@ def for_operator() -> Desk:
     """The operators' API: it reads no body and calls no provider; each request puts its caller in."""
     from breakwater.store.audit import AuditLogGroup
     from breakwater.store.operator import OperatorTable
-    from breakwater.usecases.admit import Principal
     from breakwater.usecases.audit import Desk
+    from breakwater.usecases.principal import Principal
 
     group = load(OperatorSettings, os.environ).audit_log_group
     return Desk(

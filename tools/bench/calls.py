@@ -13,11 +13,12 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from breakwater.domain.obligations import Queue
-from breakwater.domain.results import Accepted
+from breakwater.domain.results import Accepted, Completed
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Lane
 from breakwater.store.table import DynamoJobStore
@@ -29,8 +30,8 @@ from tests.support.catalogue import policy, route
 from tests.support.cloud import create_table
 from tests.support.limited import FALLBACK, limited
 from tests.support.world import World
-from tools.bench.meter import Meter
 from tools.bench.clients import product_client
+from tools.bench.meter import Meter
 from tools.localcloud.cloud import client
 
 PRICES = Path(__file__).with_name("prices.json")
@@ -89,12 +90,12 @@ class Cost:
 
     def own_ms(self, prices: Prices) -> float:
         """Billed time without the provider's: CPU at the function's share of a processor, and waiting for AWS."""
-        waits = prices["assumed_ms"]["aws_request"]
+        waits = float(prices["assumed_ms"]["aws_request"])
         return sum(one.cpu_ms / _share(one, prices) + len(one.requests) * waits for one in self.invocations)
 
     def billed_ms(self, prices: Prices) -> float:
         """The same and the time that providers and receivers take to answer."""
-        waits = prices["assumed_ms"]["provider_call"]
+        waits = float(prices["assumed_ms"]["provider_call"])
         return self.own_ms(prices) + sum(one.provider_calls for one in self.invocations) * waits
 
     def gb_seconds(self, prices: Prices) -> float:
@@ -214,7 +215,7 @@ class Bench:
         """Handle every visible message."""
         for queue, message in self.world.visible():
             self.polled += 2
-            self.invoke(f"{queue.value}: {message.kind}", lambda q=queue, m=message: self.handle(q, m))
+            self.invoke(f"{queue.value}: {message.kind}", partial(self.handle, queue, message))
 
     def pass_time(self, ms: int) -> None:
         """Time passes; whatever comes due on its way is handled."""
@@ -238,13 +239,13 @@ def _background(bench: Bench, key: str) -> None:
     call = world.provider.calls[-1]
     name = next(reversed(world.provider.jobs))
     world.provider.finish(name)
-    facts = {"job_id": call.job_id, "execution_id": call.execution_id, "outcome": "completed"}
+    facts: dict[str, Any] = {"job_id": call.job_id, "execution_id": call.execution_id, "outcome": "completed"}
     bench.http("webhook: delivery", lambda: world.webhook(name, f"wh-{key}", **facts))
     bench.pump()
 
 
 def _retry(bench: Bench, key: str) -> None:
-    bench.world.provider.script += [refusal(ErrorClass.SERVER_FAULT, 503), answer()]
+    bench.world.provider.script += [refusal(ErrorClass.SERVER_FAULT, 503), Completed(result=answer())]
     bench.http("admission: submit", lambda: bench.world.submit("sync", key))
     bench.pump()
     for _ in range(5):
@@ -252,7 +253,7 @@ def _retry(bench: Bench, key: str) -> None:
 
 
 def _fallback(bench: Bench, key: str) -> None:
-    bench.world.provider.script += [refusal(ErrorClass.SERVER_FAULT, 503), answer()]
+    bench.world.provider.script += [refusal(ErrorClass.SERVER_FAULT, 503), Completed(result=answer())]
     bench.http("admission: submit", lambda: bench.world.submit("fallback", key))
     bench.pump()
     bench.pass_time(_MINUTE)

@@ -94,7 +94,7 @@ def _place(file: str, name: str) -> str | None:
         return None
     for part in ("breakwater/", "site-packages/"):
         if part in file:
-            inner = file.split(part)[-1].split("/")
+            inner = file.rsplit(part, maxsplit=1)[-1].split("/")
             return ("breakwater " if part.startswith("break") else "") + inner[0].removesuffix(".py")
     return "standard library and built-ins"
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from breakwater.domain.errors import InvalidRequest
+from breakwater.domain.sizes import MAX_BODY_BYTES
 from breakwater.domain.states import Priority
 
-MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_KEY_CHARS = 255
 
 Short = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]

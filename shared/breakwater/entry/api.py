@@ -12,12 +12,13 @@ from typing import Any
 from breakwater.domain.errors import InvalidRequest, NotFound
 from breakwater.domain.request import idempotency_key, parse
 from breakwater.entry.http import answered, header, json_body, principal_of, response
-from breakwater.usecases.admit import Principal, admit
+from breakwater.usecases.admit import admit
 from breakwater.usecases.again import again
 from breakwater.usecases.cancel import cancel
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.diagnose import diagnosis, shown
 from breakwater.usecases.latest import latest
+from breakwater.usecases.principal import Principal
 from breakwater.usecases.read import etag, listed, own_job, story, view, with_result
 from breakwater.usecases.redeliver import redeliver
 from breakwater.usecases.stream_token import stream_token

@@ -20,9 +20,9 @@ from breakwater.domain.errors import (
     TooLarge,
     Unavailable,
 )
-from breakwater.domain.request import MAX_BODY_BYTES
+from breakwater.domain.sizes import MAX_BODY_BYTES
 from breakwater.ports import Log
-from breakwater.usecases.admit import Principal
+from breakwater.usecases.principal import Principal
 
 PROBLEM = "application/problem+json"
 TYPE = "urn:breakwater:problem:"  # names the kind; there is nothing to fetch

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain import identity
-from breakwater.domain.errors import InvalidRequest, KeyReused, NotAuthorised, Overloaded, StaleVersion, TooMany
+from breakwater.domain.errors import InvalidRequest, KeyReused, Overloaded, StaleVersion, TooMany
 from breakwater.domain.job import Job
 from breakwater.domain.machine import Step
 from breakwater.domain.obligations import Nudge, lane_queue, schedule
@@ -27,25 +27,12 @@ from breakwater.usecases.bodies import child_with_body, encode
 from breakwater.usecases.change import landed, send
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.notify import check_callback
+from breakwater.usecases.principal import Principal
 from breakwater.usecases.protect import check
 from breakwater.usecases.retention import keep_until, retained
 
 _RENUDGE_AFTER = 10 * SECOND
 _TRIES = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
-    """Who asks: the owner behind an API key, and what the key may do."""
-
-    owner_key: str
-    key_id: str
-    scopes: frozenset[str]
-
-    def need(self, scope: str) -> None:
-        """Raise `NotAuthorised` unless the key carries the scope."""
-        if scope not in self.scopes and "operate" not in self.scopes:
-            raise NotAuthorised(field="Authorization", rule="scope", fix=f"use a key with the scope `{scope}`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

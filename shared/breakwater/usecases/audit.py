@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from breakwater.domain.audit import Entry, Stage
 from breakwater.domain.errors import Rejected, StoreUnavailable
 from breakwater.operator_ports import AuditLines, OperatorStore
-from breakwater.usecases.admit import Principal
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.principal import Principal
 
 Result = TypeVar("Result")
 

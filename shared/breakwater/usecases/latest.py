@@ -13,8 +13,8 @@ from urllib.parse import quote
 from breakwater.domain.errors import NotFound
 from breakwater.domain.job import Job
 from breakwater.domain.states import Status
-from breakwater.usecases.admit import Principal
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.principal import Principal
 from breakwater.usecases.read import with_result
 from breakwater.usecases.retention import retained
 

@@ -12,10 +12,10 @@ from breakwater.domain.polling import next_poll_after
 from breakwater.domain.records import Child, execution_data
 from breakwater.domain.states import Status
 from breakwater.domain.switches import concerning
-from breakwater.usecases.admit import Principal
 from breakwater.usecases.bodies import read_body
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.notify import shown as notification
+from breakwater.usecases.principal import Principal
 from breakwater.usecases.retention import retained
 from breakwater.usecases.stream_log import collected
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from breakwater.domain.job import Job
-from breakwater.domain.policy import Policy
 from breakwater.domain.timing import DAY
+
+if TYPE_CHECKING:
+    from breakwater.domain.policy import Policy
 
 
 def keep_until(policy: Policy, expires_at: int, now: int) -> int:

@@ -25,11 +25,12 @@ from breakwater.domain.states import Reason, Status
 from breakwater.domain.switches import SwitchName, concerning
 from breakwater.domain.timing import RESPONSE_RESERVE
 from breakwater.ports import Queues
-from breakwater.usecases.admit import Admitted, Principal, admit
+from breakwater.usecases.admit import Admitted, admit
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.gates import to_background
 from breakwater.usecases.latest import last_result
+from breakwater.usecases.principal import Principal
 from breakwater.usecases.step import Told, Verdict, step
 
 _FIRST_PAUSE = 100

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from breakwater.domain.job import Job
 from breakwater.domain.segments import Answer, Segment, log_prefix, segment_child, segment_key, segment_of
 from breakwater.ports import JobStore
-from breakwater.usecases.deps import Deps
+
+if TYPE_CHECKING:
+    from breakwater.usecases.deps import Deps
 
 
 class Stored(Protocol):

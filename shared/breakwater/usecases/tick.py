@@ -18,8 +18,9 @@ from breakwater.domain.switches import paused
 from breakwater.domain.timing import SECOND
 from breakwater.domain.windows import Tick, Window
 from breakwater.ports import Scheduled
-from breakwater.usecases.admit import Principal, admit
+from breakwater.usecases.admit import admit
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.principal import Principal
 
 _RESERVE = 5 * SECOND
 _ADOPTED = 10  # windows of a backlog in which a job is looked for that a crashed tick left

@@ -16,7 +16,7 @@ from breakwater.domain.errors import (
     StoreUnavailable,
     TooLarge,
 )
-from breakwater.domain.request import MAX_BODY_BYTES
+from breakwater.domain.sizes import MAX_BODY_BYTES
 from breakwater.entry.http import answered, header, json_body, principal_of, raw_body
 from tests.fakes.outside import FakeLog
 
