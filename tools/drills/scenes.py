@@ -96,8 +96,7 @@ def lease_recovery(stand: Stand) -> str:
     calls = stand.calls(job_id)
     need(job["status"] == "succeeded", f"it ended as {job['status']} ({job['reason']})")
     need(len(calls) == 1, f"the provider got {len(calls)} creates: its own job was not recognised")
-    first = stand.executions(job_id)[0]
-    return f"{how}; settled {time.monotonic() - started:.0f} s later by {first['provider_job_id']}, 1 create"
+    return f"{how}; settled {time.monotonic() - started:.0f} s later by {job['provider_job_id']}, 1 create"
 
 
 def _kill_worker(stand: Stand) -> str:
