@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from breakwater.domain.signals import Reply, Signal, TransportFailure
 from breakwater.domain.states import Lane, Visibility
 from breakwater.domain.timing import SECOND
 from breakwater.policy_yaml import load, load_all
+from tools.cli.show import WIDTH_OF_A_PIPE
 
 POLICIES = Path(__file__).resolve().parents[2] / "shared" / "policies"
 
@@ -62,7 +64,7 @@ def explain_workflow(workflow: str, policies: Folder = POLICIES, as_json: AsJson
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
         return
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_PIPE)
     for lane in dict.fromkeys(row.lane for row in rows):
         console.print(_table(policy, rows, lane))
 

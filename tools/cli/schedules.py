@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from breakwater.domain.errors import InvalidPolicy
 from breakwater.domain.schedules import Schedule, load_schedules
 from breakwater.domain.windows import Window, idempotency_key, next_runs
 from breakwater.domain.zones import instant
+from tools.cli.show import WIDTH_OF_A_PIPE
 
 FILE = Path(__file__).resolve().parents[2] / "shared" / "policies" / "schedules.yaml"
 
@@ -102,4 +104,4 @@ def _print(rows: list[dict[str, str]], as_json: bool, otherwise: str) -> None:
     table = Table(*rows[0])
     for row in rows:
         table.add_row(*row.values())
-    Console(soft_wrap=True).print(table)
+    Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH_OF_A_PIPE).print(table)

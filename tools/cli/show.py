@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,10 +28,12 @@ _COLOURS = {
     "needs_a_person": "magenta",
 }
 
+WIDTH_OF_A_PIPE = 140  # characters; a page or a file has room that a narrow terminal has not
+
 
 def console() -> Console:
     """Standard output; wide enough that ids are never cut."""
-    return Console(soft_wrap=True)
+    return Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH_OF_A_PIPE)
 
 
 def as_json(value: Any) -> None:
