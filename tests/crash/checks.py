@@ -88,6 +88,11 @@ def told(world: World, job: Job) -> None:
         key = f"bus_event#{generation}"
         assert effect_child_key(key) in records
         assert given_up(world, job, key) or any(event == effect_id(job, key) for event, _, _ in world.bus.events)
+        if job.callback_url is not None:
+            assert effect_child_key(f"notify#{generation}") in records
+    notifier = getattr(world, "notifier", None)
+    heard = {one.webhook_id for one in notifier.sent if job.job_id in one.webhook_id} if notifier else set()
+    assert heard <= {effect_id(job, f"notify#{generation}") for generation in range(1, ended + 1)}
     mine = {event for event, _, detail in world.bus.events if detail["job_id"] == job.job_id}
     assert mine <= {effect_id(job, f"bus_event#{generation}") for generation in range(1, ended + 1)}
     for event in mine:
@@ -105,9 +110,10 @@ def calls_for(world: World, job: Job) -> int:
 
 
 def ledger(world: World, job: Job) -> None:
-    """No more calls than attempts; a second call of work with side effects only after the first is known to be over."""
-    generations = {execution_of(one.data["execution"]).generation for one in children(world, job, "EXEC#")}
-    assert calls_for(world, job) <= job.max_attempts * max(len(generations | {job.generation}), 1)
+    """Every call to the provider is an execution that is on record, and none was sent twice."""
+    records = {child.sk.split("#", 1)[1] for kind in ("EXEC#", "RESULT#") for child in children(world, job, kind)}
+    assert calls_for(world, job) <= len(records)
+    assert job.attempt <= job.max_attempts
     ids = [call.execution_id for call in world.provider.calls if call.job_id == job.job_id]
     assert len(set(ids)) == len(ids), "one execution was sent twice"
 

@@ -17,15 +17,27 @@ from breakwater.domain.states import Reason, Status
 from breakwater.usecases.again import again
 from breakwater.usecases.effects import effect_id
 from breakwater.usecases.redeliver import redeliver
+from breakwater.usecases.replay import replay
+from breakwater.usecases.review import approve
 from breakwater.usecases.tick import tick
 from tests.crash import checks
 from tests.crash.stage import Stage
 from tests.fakes.outside import refusal
 from tests.support.catalogue import policy, route
+from tests.support.dead import terms as operators_terms
+from tests.support.limited import run_in
 
 _HOOK: dict[str, Any] = {
     "background": True, "webhook": "openai", "tools": True, "json_schema": True, "context_window": 400_000,
 }  # fmt: skip
+
+
+_PEOPLE: dict[str, Any] = {
+    "lanes": {
+        "interactive_admission": {"max_wait_ms": 4000, "max_attempts": 2},
+        "background_retry": {"max_queue_age_ms": 900_000, "max_attempts": 3, "require_idempotency_key": False},
+    },
+}
 
 
 def catalogue() -> Catalogue:
@@ -51,6 +63,7 @@ def catalogue() -> Catalogue:
         policy("external", route="hook", mode="background", side_effects="external", webhook_grace_ms=120_000),
         policy("fallback", fallbacks=[fallback]),
         policy("guarded", requires_approval=True),
+        policy("chat", ai_api_queueing_strategy=_PEOPLE),
     ]
     return Catalogue(
         routes={one.route_key: one for one in routes},
@@ -193,6 +206,46 @@ def _manual_retry(stage: Stage) -> None:
         assert stage.job(job_id).generation == 2
 
 
+def _operators_replay(stage: Stage) -> None:
+    """A dead letter that an operator replays, asked twice, while what it owed may not be told yet."""
+    stage.provider.script = [refusal(ErrorClass.SERVER_FAULT, 500)] * 3
+    job_id = stage.ask_for("sync")
+
+    def back() -> None:
+        if stage.job(job_id).status is Status.DEAD_LETTER and stage.job(job_id).generation == 1:
+            terms = operators_terms()
+            first = stage.client(lambda: replay(stage.deps, stage.job(job_id), terms, "alex"))
+            second = stage.client(lambda: replay(stage.deps, stage.job(job_id), terms, "alex"))
+            if not isinstance(first, Rejected):  # the route is open again
+                assert second.repeated
+                assert stage.job(job_id).generation == 2
+
+    for seconds in (20, 260, 1_800):
+        stage.later(stage.clock.now() + seconds * 1_000, back)
+    stage.run()
+
+
+def _approved(stage: Stage) -> None:
+    """A person agrees, twice."""
+    job_id = stage.ask_for("guarded")
+
+    def agree() -> None:
+        if stage.job(job_id).in_review:
+            stage.client(lambda: approve(stage.deps, stage.job(job_id), "lead", proof=True))
+            stage.client(lambda: approve(stage.deps, stage.job(job_id), "lead", proof=True))
+
+    for minutes in (1, 10, 20):
+        stage.later(stage.clock.now() + minutes * 60_000, agree)
+    stage.run()
+
+
+def _while_somebody_waits(stage: Stage) -> None:
+    """`/run`, with a short retry inside; a client that got no answer asks again with its key."""
+    stage.provider.script = [refusal(ErrorClass.OVERLOAD, 503)]
+    stage.client(lambda: run_in(stage, "chat", "r-1"))
+    stage.run()
+
+
 def _two_in_line(stage: Stage) -> None:
     """Two jobs for one slot: the second waits, and is woken when the first is done."""
     first: list[str] = []
@@ -299,5 +352,8 @@ SCENARIOS: Mapping[str, Scenario] = {
     "told at a callback": _scenario(_called_back, _S, check=_told_under_one_id),
     "scheduled": _scenario(_scheduled, _S, check=_one_job_a_window),
     "manual retry": _scenario(_manual_retry, _S, _D, calls=6),
+    "operator's replay": _scenario(_operators_replay, _S, _D, calls=6),
+    "approved": _scenario(_approved, _S, _D),
+    "somebody waits": _scenario(_while_somebody_waits, _S, _D, calls=5),
     "two in line": _scenario(_two_in_line, _S, calls=3),
 }

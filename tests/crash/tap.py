@@ -5,8 +5,8 @@ The tap sits around the ports, so a call that somebody adds tomorrow is counted 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -88,12 +88,7 @@ class TappedProvider:
 
     def for_route(self, route_key: str) -> TappedProvider:
         """Reads the route's credential, which is a call as well."""
-
-        def broken(executed: bool) -> Any:
-            del executed
-            raise SecretUnavailable
-
-        self._tap.call("secrets.for_route", self._provider.for_route, broken, route_key)
+        self._tap.call("secrets.for_route", self._provider.for_route, _without_secret, route_key)
         return self
 
     def submit(self, call: Any) -> Any:
@@ -134,18 +129,29 @@ def _signal(error_class: ErrorClass, status: int | None = None) -> Signal:
     return Signal(error_class=error_class, http_status=status, rule="tap")
 
 
+INSIDE = frozenset({"catalogue", "clock", "log", "draw", "loopback_hosts", "code_version", "noticed"})
+_ERRORS: Mapping[str, type[Exception]] = {"queues": QueueUnavailable, "bus": QueueUnavailable}
+
+
 def tapped(deps: Deps, tap: Tap) -> Deps:
-    """The same outside, through the tap."""
-    return replace(
-        deps,
-        store=Tapped(deps.store, "store", tap, StoreUnavailable),
-        queues=Tapped(deps.queues, "queues", tap, QueueUnavailable),
-        payloads=Tapped(deps.payloads, "payloads", tap, StoreUnavailable),
-        control=Tapped(deps.control, "control", tap, StoreUnavailable),
-        bus=Tapped(deps.bus, "bus", tap, QueueUnavailable),
-        providers=TappedProvider(deps.providers, tap),
-        notifier=TappedNotifier(deps.notifier, tap),
-    )
+    """The same outside, through the tap: every field but those that never leave the process."""
+    found = {one.name: getattr(deps, one.name) for one in fields(deps) if one.name not in INSIDE}
+    return replace(deps, **{name: _tapped(name, port, tap) for name, port in found.items() if port is not None})
+
+
+def _tapped(name: str, port: Any, tap: Tap) -> Any:
+    if name == "providers":
+        return TappedProvider(port, tap)
+    if name == "notifier":
+        return TappedNotifier(port, tap)
+    if name.endswith("_secrets"):
+        return lambda: tap.call(f"secrets.{name}", port, _without_secret)
+    return Tapped(port, name, tap, _ERRORS.get(name, StoreUnavailable))
+
+
+def _without_secret(executed: bool) -> Any:
+    del executed
+    raise SecretUnavailable
 
 
 def tapped_intake(deps: IntakeDeps, tap: Tap) -> IntakeDeps:
