@@ -84,7 +84,7 @@ def start_once(function: Function, build: Path, client: Path) -> Start:
     layers = [str(build / layer / "python") for layer in function.layers]
     command = [str(rie), "--runtime-interface-emulator-address", f"127.0.0.1:{address}"]
     command += ["--runtime-api-address", f"127.0.0.1:{api}", sys.executable, "-S", "-B", "-m", "awslambdaric"]
-    with tempfile.TemporaryFile("w+") as log:
+    with tempfile.NamedTemporaryFile("a") as log:
         process = subprocess.Popen(
             [*command, "app.handler"],
             cwd=function.code,
@@ -99,8 +99,7 @@ def start_once(function: Function, build: Path, client: Path) -> Start:
         finally:
             os.killpg(process.pid, 9)
             process.wait()
-        log.seek(0)
-        text = log.read()
+        text = Path(log.name).read_text()
     found = _REPORT.search(text)
     if found is None:
         raise RuntimeError(f"{function.name} did not start:\n{text[-2000:]}")

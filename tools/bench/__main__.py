@@ -1,0 +1,109 @@
+"""`make bench`: measure everything, print one table, write `docs/benchmarks/results.md`, `results.json` and plots.
+
+python -m tools.bench [--quick] [--only cold,calls,overhead,growth,baseline]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tools.bench import calls, coldstart, growth, overhead, report
+from tools.bench.template import functions
+from tools.localcloud import LocalCloud
+
+ROOT = Path(__file__).resolve().parents[2]
+OUT = ROOT / "docs" / "benchmarks"
+_PEOPLE_WAIT = ("Admission", "Webhook", "Run", "Stream", "Authorizer", "WorkerBackground", "Completion", "Effects")
+
+
+def main() -> None:
+    """Run the parts asked for; parts not run keep their last figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer runs: minutes instead of a quarter of an hour")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
+    wanted = parser.parse_args()
+    file = OUT / "results.json"
+    found: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
+    cloud = LocalCloud(ROOT, f"bench-{os.getpid()}")
+    cloud.start()
+    try:
+        for part in wanted.only.split(","):
+            print(f"measuring: {part}", file=sys.stderr, flush=True)
+            found[part] = PARTS[part](cloud, wanted.quick)
+            found.setdefault("about", {})[part] = _about(quick=wanted.quick)
+    finally:
+        cloud.stop()
+    OUT.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=1) + "\n")
+    (OUT / "results.md").write_text(report.page(found))
+    plots = [ROOT / ".local" / "venvs" / "bench" / "bin" / "python", ROOT / "tools" / "bench" / "plots.py", file, OUT]
+    subprocess.run(plots, check=True)
+    print(report.summary(found))
+
+
+def _about(*, quick: bool) -> dict[str, Any]:
+    """When and where."""
+    return {
+        "on": time.strftime("%Y-%m-%d", time.gmtime()),
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+        "load": round(os.getloadavg()[0], 1),
+        "quick": quick,
+    }
+
+
+def _cold(cloud: LocalCloud, quick: bool) -> Any:
+    chosen = [one for one in functions() if one.name.removesuffix("Function") in _PEOPLE_WAIT]
+    starts = coldstart.measure(chosen, cloud.build(), 5 if quick else 15)
+    return [{"name": one.name, "init": one.init, "first": one.first, "runs": len(one.runs)} for one in starts.values()]
+
+
+def _calls(cloud: LocalCloud, _quick: bool) -> Any:
+    prices = json.loads(calls.PRICES.read_text())
+    return [
+        {
+            "name": one.name,
+            "requests": one.requests,
+            "submit_requests": one.submit_requests,
+            "writes": one.writes,
+            "reads": one.reads,
+            "sqs": one.sqs,
+            "http": one.http,
+            "invocations": [asdict(each) for each in one.invocations],
+            "own_ms": one.own_ms(prices),
+            "billed_ms": one.billed_ms(prices),
+            "meta_bytes": one.meta_bytes,
+            "dollars_a_million": one.dollars_a_million(prices),
+        }
+        for one in calls.measure(cloud.endpoint)
+    ]
+
+
+def _overhead(cloud: LocalCloud, quick: bool) -> Any:
+    return [asdict(one) for one in overhead.measure(cloud.endpoint, 100 if quick else 500)]
+
+
+def _growth(cloud: LocalCloud, quick: bool) -> Any:
+    stored, backlog = ((1_000, 10_000), (100, 1_000)) if quick else ((10_000, 100_000), (100, 10_000))
+    return [asdict(one) for one in growth.measure(cloud.endpoint, stored, 50, backlog)]
+
+
+PARTS: dict[str, Callable[[LocalCloud, bool], Any]] = {
+    "cold": _cold,
+    "calls": _calls,
+    "overhead": _overhead,
+    "growth": _growth,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""How are the figures told? One summary table against the aims, then each figure with its method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Found = Mapping[str, Any]
+_BACKGROUND = "submit + 60 s background job, webhook, callback"
+_DRIFT = 1.1
+_COLD = """Method: AWS's Runtime Interface Emulator starts `python -m awslambdaric` with nothing but the function and
+its built layers (byte code inside) on the path. INIT ends when the handler is imported; the second figure adds the
+first invocation (clients built, policies read). All functions in turns, medians. The naive handler imports
+aws-lambda-powertools, boto3, pydantic, httpx, openai and standardwebhooks. ![](coldstart.png)
+"""
+_CALLS = """Method: all functions in one process over the real stores; requests counted by hooks in the SDK, a nudge as
+one SQS request to send, one to receive, one to delete. Units by DynamoDB's rules from the items before and after.
+Caches are warm, ids as long as real ones, two scopes limited. Billed time: CPU as measured, at the function's share of
+a processor, plus 6 ms a request and 150 ms for a provider's or receiver's answer (`tools/bench/prices.json` has the
+date, sources and assumptions; free tiers, logs and data transfer are left out). ![](money.png)
+"""
+_GROWTH = """Method: settled jobs put straight into the table, then the same number due; a backlog of jobs of up to
+1 000 owners. Time is the emulator's, and only good as a ratio.
+"""
+
+
+def summary(found: Found) -> str:
+    """Markdown: what was aimed at, what was measured."""
+    rows = ["| figure | aim | measured | |", "| --- | --- | ---: | --- |"]
+    rows += [f"| {name} | {aim} | {value} | {'met' if met else 'not met'} |" for name, aim, value, met in _aims(found)]
+    return "\n".join(rows)
+
+
+def _aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
+    yield from _cold_aims(found)
+    yield from _call_aims(found)
+    for one in found.get("overhead", ()):
+        yield f"CPU, {one['name']}", "p50 ≤ 3 ms", f"p50 {one['p50']:.2f}, p99 {one['p99']:.2f} ms", one["p50"] <= 3  # noqa: PLR2004
+    for action in ("sweep", "admit", "attempt"):
+        points = [one for one in found.get("growth", ()) if one["action"] == action]
+        if points:
+            told = " → ".join(f"{one['requests']}" for one in points)
+            flat = points[-1]["requests"] <= points[0]["requests"] * _DRIFT + 1
+            yield f"requests of one {action}, {points[0]['around']} → {points[-1]['around']}", "flat", told, flat
+
+
+def _cold_aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
+    starts = {one["name"]: one for one in found.get("cold", ())}
+    if not starts:
+        return
+    for name, most in (("Admission", 0.4), ("Webhook", 0.35), ("WorkerBackground", 1.0)):
+        one, naive = starts[f"{name}Function"], starts["naive"]
+        ratio = one["init"] / naive["init"]
+        told = f"{ratio:.2f} of it ({one['init']:.0f} of {naive['init']:.0f} ms)"
+        yield f"INIT of {name} against the naive handler", f"≤ {most} of it", told, ratio <= most
+
+
+def _call_aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
+    job = next((one for one in found.get("calls", ()) if one["name"] == _BACKGROUND), None)
+    if job is None:
+        return
+    dollars = sum(job["dollars_a_million"].values())
+    for name, most, value in (
+        ("AWS requests of a submit", 3, job["submit_requests"]),
+        ("AWS requests of a background job, all effects", 25, job["requests"]),
+        ("write units of it", 35, job["writes"]),
+        ("billed ms of it, without the provider's answers", 300, job["own_ms"]),
+        ("USD for a million of them", 30, dollars),
+    ):
+        yield name, f"≤ {most}", f"{value:.4g}", value <= most
+
+
+def page(found: Found) -> str:
+    """The whole page."""
+    return "\n".join(_page(found)) + "\n"
+
+
+def _page(found: Found) -> Iterator[str]:
+    yield "# Benchmarks\n\nWritten by `make bench`; every figure is a ratio or a count of one run on one machine.\n"
+    yield "Times of a shared machine are only comparable within a part.\n"
+    yield summary(found) + "\n"
+    for name, title, body in _PARTS:
+        if name in found:
+            about = found.get("about", {}).get(name, {})
+            yield f"## {title}\n\n{body(found[name])}\n"
+            yield f"Measured {about.get('on', '')} on {about.get('machine', '')}, Python {about.get('python', '')}"
+            yield f"(load {about.get('load', '')}{', quick' if about.get('quick') else ''}).\n"
+
+
+def _cold(starts: Any) -> str:
+    naive = starts[0]
+    rows = [
+        _COLD,
+        "| function | INIT, ms | of naive | INIT + first, ms | of naive |\n| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for one in starts:
+        first = one["first"] / naive["first"]
+        rows.append(
+            f"| {one['name']} | {one['init']:.0f} | {one['init'] / naive['init']:.2f} "
+            f"| {one['first']:.0f} | {first:.2f} |"
+        )
+    return "\n".join(rows)
+
+
+def _calls(jobs: Any) -> str:
+    rows = [
+        _CALLS,
+        "| job | submit | requests | write units | read units | SQS | invocations | own ms | billed ms | USD/million |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    rows += [
+        f"| {one['name']} | {one['submit_requests']} | {one['requests']} | {one['writes']:g} | {one['reads']:g} | "
+        f"{one['sqs']} | {len(one['invocations'])} | {one['own_ms']:.0f} | {one['billed_ms']:.0f} | "
+        f"{sum(one['dollars_a_million'].values()):.2f} |"
+        for one in jobs
+    ]
+    job = next(one for one in jobs if one["name"] == _BACKGROUND)
+    rows.append(
+        f"\n{_BACKGROUND}, request by request (`w` and `r`: units; META is {job['meta_bytes']} bytes at most):\n\n```"
+    )
+    for one in job["invocations"]:
+        rows.append(one["function"])
+        rows += [f"    {each}" for each in one["requests"]]
+    return "\n".join([*rows, "```"])
+
+
+def _overhead(kinds: Any) -> str:
+    rows = ["Method: CPU time of the process for each request, from the gateway's event to its answer, SDK included.\n"]
+    rows.append(
+        "| request | p50, ms | p99, ms | where own time goes (profiled, ms a request) |\n| --- | ---: | ---: | --- |"
+    )
+    for one in kinds:
+        where = ", ".join(f"{name} {ms:.2f}" for name, ms in one["profile"][:6])
+        rows.append(f"| {one['name']} | {one['p50']:.2f} | {one['p99']:.2f} | {where} |")
+    return "\n".join(rows)
+
+
+def _growth(points: Any) -> str:
+    rows = [
+        _GROWTH,
+        "| action | around it | requests | read units | write units | ms in the emulator |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    rows += [
+        f"| {one['action']} | {one['around']} | {one['requests']} | {one['reads']:g} | {one['writes']:g} "
+        f"| {one['ms']:.0f} |"
+        for one in points
+    ]
+    return "\n".join(rows)
+
+
+_PARTS = (
+    ("cold", "Cold start", _cold),
+    ("calls", "Requests and money of one job", _calls),
+    ("overhead", "Own time of a request", _overhead),
+    ("growth", "Growth", _growth),
+)
