@@ -98,3 +98,14 @@ drill-webhook-replay: setup ## Drill: one delivery replayed, reordered, late
 
 drills: setup ## All five drills, on the local cloud (`make run` first) or where BREAKWATER_URL points
 	@$(BIN)/python -m tools.drills all
+
+bench-setup: setup
+	@$(PYTHON) locks/sync.py bench
+
+bench: bench-setup ## Measure starts, requests, money, own time, growth; writes docs/benchmarks
+	@$(BIN)/python -m tools.bench
+
+bench-quick: bench-setup ## The same with fewer runs
+	@$(BIN)/python -m tools.bench --quick
+
+.PHONY: bench bench-quick bench-setup
