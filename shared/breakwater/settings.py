@@ -1,10 +1,12 @@
-"""What does a function read from its environment? One value per need, checked at start, no fallback for a resource."""
+"""What does a function read from its environment? One value per need, checked at start, no fallback for a resource.
+
+Named tuples, which are made several times faster than frozen dataclasses: every function reads this at its start.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from breakwater.domain.errors import Defect
 
@@ -13,8 +15,7 @@ class MissingSetting(Defect):
     """A function was deployed without a setting it needs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSettings:
+class StoreSettings(NamedTuple):
     """The jobs table and the queues every function that moves jobs needs."""
 
     jobs_table: str
@@ -24,8 +25,7 @@ class StoreSettings:
     effects_queue_url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntakeSettings:
+class IntakeSettings(NamedTuple):
     """What the webhook intake needs."""
 
     jobs_table: str
@@ -33,52 +33,45 @@ class IntakeSettings:
     webhook_secrets_secret: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlSettings:
+class ControlSettings(NamedTuple):
     """The control table."""
 
     control_table: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PayloadSettings:
+class PayloadSettings(NamedTuple):
     """The bucket for large bodies."""
 
     payload_bucket: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamSettings:
+class StreamSettings(NamedTuple):
     """The secret that stream tokens are signed with."""
 
     stream_tokens_secret: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderSettings:
+class ReaderSettings(NamedTuple):
     """What a reader's function has: the table, and nothing that moves a job."""
 
     jobs_table: str
     payload_bucket: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderSettings:
+class ProviderSettings(NamedTuple):
     """The secret with the provider keys; `provider_base_urls` points routes elsewhere (a simulator)."""
 
     provider_keys_secret: str
     provider_base_urls: str = "{}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallbackSettings:
+class CallbackSettings(NamedTuple):
     """Hosts of this machine that callbacks may name, separated by commas; for local use only."""
 
     callback_loopback_hosts: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectSettings:
+class EffectSettings(NamedTuple):
     """Ways out."""
 
     dead_letters_queue_url: str
@@ -86,15 +79,13 @@ class EffectSettings:
     notify_secrets_secret: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CronSettings:
+class CronSettings(NamedTuple):
     """The secret by which outside schedulers are known."""
 
     cron_secrets_secret: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainSettings:
+class DrainSettings(NamedTuple):
     """The queues' own dead-letter queues."""
 
     interactive_dlq_url: str
@@ -104,26 +95,27 @@ class DrainSettings:
     dead_letters_queue_url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorSettings:
+class OperatorSettings(NamedTuple):
     """Where operators' actions are told a second time."""
 
     audit_log_group: str
 
 
-Kind = TypeVar("Kind")
+Kind = TypeVar("Kind", bound=tuple[str, ...])
 
 
 def load(kind: type[Kind], environ: Mapping[str, str]) -> Kind:
     """Read one settings value; raises `MissingSetting` naming every variable that is missing or blank."""
     found: dict[str, str] = {}
     missing = []
-    for one in fields(kind):  # type: ignore[arg-type]
-        value = environ.get(one.name.upper(), "").strip()
+    named: Any = kind  # a named tuple, which mypy can't bound
+    for name in named._fields:
+        value = environ.get(name.upper(), "").strip()
         if value:
-            found[one.name] = value
-        elif one.default is MISSING:
-            missing.append(one.name.upper())
+            found[name] = value
+        elif name not in named._field_defaults:
+            missing.append(name.upper())
     if missing:
         raise MissingSetting(f"set {', '.join(missing)}", missing=missing)
-    return kind(**found)
+    made: Kind = named(**found)
+    return made
