@@ -151,7 +151,7 @@ def test_a_job_whose_webhook_never_comes_finishes_through_the_poll(stack):
             lambda: stack.simulator.response(response["id"])["response"]["status"] == "completed", 20
         )
 
-        stack.let_time_pass(job_id, "poll_at")
+        stack.let_time_pass(job_id, "poll_at", "nudged_for")
 
         job = stack.done(job_id)
     finally:

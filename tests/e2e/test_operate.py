@@ -161,13 +161,14 @@ def test_a_batch_replays_nothing_whose_cause_still_stands(operator, other):
 def test_a_batch_brings_back_what_grew_too_old(operator, other):
     """In: a pause longer than the age limit. Out: a batch by ticks on the completion queue, nobody connected."""
     operator.post("/switches/pause", {"workflows": ["evaluation"], "why": "provider is down"})
+    time.sleep(5.5)  # switches are read through a cache of five seconds
     job_id = other.submit("evaluation", text=f"later {uuid.uuid4().hex}").json()["job_id"]
     other.until(job_id, lambda job: job["reason"] == "paused")
     other.let_time_pass(job_id, "ready_at", "expires_at")
     job = other.until(job_id, lambda job: job["final"])
     operator.post("/switches/pause/lift", {"why": "provider is back"})
     assert job["reason"] == "max_queue_age_exceeded", job
-    time.sleep(5)  # switches are read through a cache of five seconds
+    time.sleep(5.5)
     batch_id = f"b-{uuid.uuid4().hex[:8]}"
     body = {"terms": {**TERMS, "request_id": batch_id}, "filter": {"owner_key": other.owner}, "error_threshold": 1}
 

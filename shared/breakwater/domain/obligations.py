@@ -152,7 +152,7 @@ def _plan(job: Job, now: int) -> tuple[Nudge, ...]:
 
 
 def _reach(kind: Due) -> int:
-    return NUDGED_POLL_WINDOW if kind is Due.POLL else MAX_QUEUE_DELAY
+    return NUDGED_POLL_WINDOW - 1 if kind is Due.POLL else MAX_QUEUE_DELAY
 
 
 def swept(job: Job, now: int) -> tuple[Job, tuple[Nudge, ...]]:
