@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason, Status
 from breakwater.usecases.read import story, with_result
 from breakwater.usecases.step import Verdict
+from tests.fakes.outside import refusal
 from tests.support.world import World
 
 
@@ -110,9 +112,6 @@ def test_duplicate_nudges_do_nothing():
 
 def test_the_story_of_a_job_can_be_read_back_in_order():
     """Each execution with its ids, in the order they were opened."""
-    from breakwater.domain.signals import ErrorClass
-    from tests.fakes.outside import refusal
-
     world = World()
     world.provider.script = [refusal(ErrorClass.SERVER_FAULT, 500), refusal(ErrorClass.OVERLOAD, 503)]
     job_id = world.submit().job.job_id
