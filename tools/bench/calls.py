@@ -133,6 +133,7 @@ class Bench:
     """One world over a table of its own, with everything counted."""
 
     def __init__(self, endpoint: str, routes: Any, *, counting: bool = True) -> None:
+        self.endpoint = endpoint
         self.meter = Meter(client(endpoint, "dynamodb"))
         own = product_client(endpoint, "dynamodb")
         self.table = table = create_table(self.meter.peek, "JobsTable")

@@ -36,6 +36,7 @@ _ENDPOINT = {
     "outcomes": {"response.completed": "completed"},
 }
 _TOP = 12
+SDK = "the SDK alone: one read of nothing"
 Send = Callable[[], dict[str, Any]]
 
 
@@ -55,6 +56,7 @@ def measure(endpoint: str, requests: int) -> list[Overhead]:
     sqs = _real_queues(bench, endpoint)
     read = _read(bench)
     return [
+        _measured(SDK, _one_call(bench), requests),
         _measured("admission: submit", lambda: _submit(bench), requests),
         _measured("admission: read a job", read, requests),
         _measured("webhook: take a delivery", _delivery(bench, sqs), requests),
@@ -124,6 +126,17 @@ def _submit(bench: Bench) -> dict[str, Any]:
     body = {"workflow": "summary", "input": {"messages": [{"role": "user", "content": "Sum up the ticket. " * 40}]}}
     event = _event("POST", "/v1/jobs", json.dumps(body), **{"idempotency-key": str(uuid.uuid4())})
     return api(bench.world.deps, event)
+
+
+def _one_call(bench: Bench) -> Send:
+    """The SDK alone: what the others can't do without, and a measure of this machine's moment."""
+    client, key = product_client(bench.endpoint, "dynamodb"), {"pk": {"S": "none"}, "sk": {"S": "META"}}
+
+    def send() -> dict[str, Any]:
+        client.get_item(TableName=bench.table, Key=key, ConsistentRead=True)
+        return {"statusCode": 200}
+
+    return send
 
 
 def _read(bench: Bench) -> Send:

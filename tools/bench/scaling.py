@@ -1,6 +1,6 @@
 """What would so many jobs a second need, and which limit is met first? Arithmetic over measured units.
 
-    python -m tools.bench.scaling            # a table for 10, 1 000 and 10 000 jobs a second
+    python -m tools.bench.scaling            # writes docs/scaling.md
 
 Every limit is one line: what one unit of it carries, what one job asks of it, and how it is raised. Units a job come
 from `docs/benchmarks/results.json`, where `make bench` puts them.
@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-RESULTS = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "results.json"
+ROOT = Path(__file__).resolve().parents[2]
+PRICES = ROOT / "tools" / "bench" / "prices.json"
+RESULTS = ROOT / "docs" / "benchmarks" / "results.json"
 RATES = (10, 1_000, 10_000)
 PARTITION_WRITES, PARTITION_READS = 1_000, 3_000  # units a second
 SCENARIO = "submit + 60 s background job, webhook, callback"
@@ -29,6 +33,9 @@ class PerJob:
     sqs: float
     http: float
     billed_seconds: float
+    effects_seconds: float
+    background_seconds: float
+    completion_seconds: float
     provider_seconds: float = 60.0
     attempts: float = 1.05
 
@@ -56,7 +63,37 @@ class Limit:
 def per_job(file: Path = RESULTS) -> PerJob:
     """The measured units."""
     found = next(one for one in json.loads(file.read_text())["calls"] if one["name"] == SCENARIO)
-    return PerJob(found["writes"], found["reads"], found["sqs"], found["http"], found["billed_ms"] / 1000)
+    prices = json.loads(PRICES.read_text())
+    seconds = {
+        name: sum(_seconds(one, prices) for one in found["invocations"] if one["function"].startswith(name))
+        for name in ("effects", "background", "completion")
+    }
+    return PerJob(
+        writes=found["writes"],
+        reads=found["reads"],
+        sqs=found["sqs"],
+        http=found["http"],
+        billed_seconds=found["billed_ms"] / 1000,
+        effects_seconds=seconds["effects"],
+        background_seconds=seconds["background"],
+        completion_seconds=seconds["completion"],
+    )
+
+
+def _seconds(invocation: Mapping[str, Any], prices: Mapping[str, Any]) -> float:
+    """How long one invocation takes, as in `calls.py`."""
+    waits, share = prices["assumed_ms"], prices["vcpu_at_1024_mb"]
+    ms = invocation["cpu_ms"] / share + len(invocation["requests"]) * waits["aws_request"]
+    return float(ms + invocation["provider_calls"] * waits["provider_call"]) / 1000
+
+
+def mapped(queue: str) -> int:
+    """`MaximumConcurrency` of a queue's mapping, from the template."""
+    text = (ROOT / "template.yaml").read_text()
+    found = re.search(rf"Queue: !GetAtt {queue}Queue\.Arn.*?MaximumConcurrency: (\d+)", text, re.DOTALL)
+    if found is None:
+        raise ValueError(f"no mapping of {queue}")
+    return int(found[1])
 
 
 def limits(job: PerJob, *, due_shards: int = 8, route_slots: int = 200) -> tuple[Limit, ...]:
@@ -64,7 +101,17 @@ def limits(job: PerJob, *, due_shards: int = 8, route_slots: int = 200) -> tuple
     slot_item = 160  # bytes; a take reads all numbers in use
     slot_read = max(1.0, math.ceil(route_slots * slot_item / 4096))
     busy_worker = job.billed_seconds
+    own = "`MaximumConcurrency` in template.yaml, within the account's quota"
+    mapping = [
+        Limit(f"{name} at once (our {mapped(queue)})", mapped(queue), seconds, "all jobs", own)
+        for name, queue, seconds in (
+            ("effects", "Effects", job.effects_seconds),
+            ("workers", "Background", job.background_seconds * job.attempts),
+            ("completions", "Completion", job.completion_seconds),
+        )
+    ]
     return (
+        *mapping,
         Limit(
             "one owner's ledger (6 units a transaction, one partition)",
             PARTITION_WRITES,
@@ -119,13 +166,50 @@ def table(job: PerJob) -> str:
     return "\n".join(rows)
 
 
-def main() -> None:
-    """Print the table."""
-    job = per_job()
-    print(table(job))
-    print(
-        f"\nProvider calls at once at 1 000 jobs/s of {job.provider_seconds:.0f} s: {1_000 * job.provider_seconds:,.0f}"
+def page(job: PerJob) -> str:
+    """The whole page."""
+    calls = 1_000 * job.provider_seconds
+    return TEXT.format(
+        table=table(job),
+        writes=job.writes,
+        reads=job.reads,
+        sqs=job.sqs,
+        seconds=job.billed_seconds,
+        first=first(limits(job)).name,
+        first_rate=first(limits(job)).jobs_a_second,
+        provider_calls=calls,
     )
+
+
+TEXT = """# Beyond one machine
+
+Written by `python -m tools.bench.scaling` from the units that `make bench` measured; the formulae are in that script,
+one line a limit. No load test on AWS stands behind it: it says where to look first, not what will be seen.
+
+One background job with a webhook, two limited scopes and a callback asks for {writes:g} write units, {reads:g} read
+units, {sqs} SQS requests and {seconds:.2f} s of functions. A limit is met at *capacity / what one job asks of it*.
+
+**Met first: {first}, at {first_rate:.0f} jobs a second.** It is ours, on purpose: a new account has few functions at
+once, and a provider few calls. Raise `MaximumConcurrency` of all three mappings together, then ask for the quota.
+
+{table}
+
+- **10 jobs a second** fit a new account once its quota of functions at once is the usual 1 000.
+- **1 000 jobs a second** need: the mappings raised to several hundred each, a warmed table (or an hour of growth), no
+  single owner above 150 jobs a second (else a sharded ledger), no single limited route above 350 (else several routes
+  behind one policy). At 60 s a job the provider then runs {provider_calls:,.0f} at once: its limit is met long before.
+- **10 000 jobs a second** need quotas above the defaults for table units, functions and gateway, 64 or more shards of
+  the due index (`DUE_SHARDS`; the sweep asks one query a shard, so an empty sweep costs half a read unit a shard), and
+  more than one region or account for the provider's sake.
+
+What does not grow: the sweep reads due items only, and an admission or a claim costs the same beside a backlog of any
+depth (`docs/benchmarks/results.md`, Growth). Each partition carries 1 000 write and 3 000 read units a second.
+"""
+
+
+def main() -> None:
+    """Write the page."""
+    (ROOT / "docs" / "scaling.md").write_text(page(per_job()))
 
 
 if __name__ == "__main__":
