@@ -82,6 +82,7 @@ def _held(job: Job, event: ev.HeldForReview, _now: int) -> Job:
     return job.with_(
         **_AT_REST,
         **_seen(event.signal),
+        **_spent(job, event.usage, event.cost_micros),
         lane=Lane.OWNER_REVIEW,
         reason=event.reason,
         review_expires_at=event.review_expires_at,
@@ -94,7 +95,7 @@ def _dead(job: Job, reason: Reason, now: int, **more: Any) -> Job:
 
 
 def _expired(job: Job, event: ev.Expired, now: int) -> Job:
-    return _dead(job, event.reason, now)
+    return _dead(job, event.reason, now, **_spent(job, event.usage, event.cost_micros))
 
 
 def _shed(job: Job, event: ev.Shed, now: int) -> Job:
@@ -187,6 +188,7 @@ def _fell_back(job: Job, event: ev.FellBack, now: int) -> Job:
     return job.with_(
         **_AT_REST,
         **_seen(event.signal),
+        **_spent(job, event.usage, event.cost_micros),
         ready_at=max(event.at, now),
         reason=Reason.FELL_BACK,
         route_key=event.route_key,

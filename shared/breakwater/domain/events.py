@@ -46,6 +46,8 @@ class HeldForReview:
     reason: Reason
     review_expires_at: int
     signal: Signal | None = None
+    usage: Usage | None = None
+    cost_micros: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class Expired:
     """A limit of time is passed: queue age, deadline, provider deadline, review."""
 
     reason: Reason
+    usage: Usage | None = None
+    cost_micros: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +177,8 @@ class FellBack:
     signal: Signal | None = None
     at: int = 0
     possible_duplicate: bool = False
+    usage: Usage | None = None
+    cost_micros: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -323,11 +323,14 @@ def decision_for(
     )
 
 
+_CARRY_COST = ev.RetryScheduled | ev.FellBack | ev.HeldForReview | ev.DeadLettered | ev.Expired | ev.Cancelled
+
+
 def with_cost(event: ev.Event, child: Child) -> ev.Event:
     """What a refused execution cost nevertheless, on the events that can carry it."""
     execution = execution_of(child.data["execution"])
     usage = evidence.usage_of(execution.usage)
-    if usage is None or not isinstance(event, ev.RetryScheduled | ev.DeadLettered | ev.Cancelled):
+    if usage is None or not isinstance(event, _CARRY_COST):
         return event
     if isinstance(event, ev.DeadLettered):
         partial = child.sk if child.body is not None or child.blob is not None else None

@@ -239,3 +239,26 @@ def test_a_queue_that_is_down_fails_the_nudge_that_came_too_early():
 
     with pytest.raises(QueueUnavailable):
         world.worker(job_id)
+
+
+def test_a_claim_planned_over_an_old_reading_is_not_made():
+    """Another worker did a whole round in between: same status, another revision, and not ready any more."""
+    world = World()
+    world.provider.script = [refusal(ErrorClass.OVERLOAD, 503)] * 2
+    job_id = world.submit().job.job_id
+    world.worker(job_id)
+    world.clock.advance(60_000)
+    real = world.store.route
+
+    def meanwhile(route_key):
+        world.store.route = real
+        assert world.worker(job_id) is Verdict.WORKED
+        return real(route_key)
+
+    world.store.route = meanwhile
+
+    assert world.worker(job_id) is Verdict.TOO_EARLY
+    job = world.job(job_id)
+    assert (job.status, job.attempt, job.lease_epoch) == (Status.FAILED, 2, 2)
+    ids = [call.execution_id for call in world.provider.calls]
+    assert len(ids) == len(set(ids)) == 2
