@@ -81,7 +81,7 @@ def test_a_workflow_that_needs_a_key_says_so():
 
 @pytest.mark.parametrize(
     ("workflow", "more", "rule"),
-    [("unknown", {}, "known_workflow"), ("pictures", {"input": {"messages": [{"role": "user", "content": "x"}]}}, "input_shape"),
+    [("unknown", {}, "known_workflow"), ("pictures", {}, "input_shape"),
      ("sync", {"input": {"prompt": "a boat"}}, "input_shape")],
 )  # fmt: skip
 def test_what_can_not_be_done_is_refused_before_anything_is_stored(workflow, more, rule):
