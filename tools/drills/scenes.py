@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from tools.drills.stand import BrokenPromiseError, DrillError, Stand, need
+from tools.localcloud.cloud import LocalCloud
 from tools.simulator.ledger import Entry
 
 _PRESETS = {"429": "openai_429_rate", "529": "openai_529", "503": "openai_503_overloaded", "500": "openai_500"}
@@ -21,7 +23,8 @@ _HINT_S = 6
 _JOBS = 4
 _LEASE_S = 60
 _MINUTE_S = 60
-_WORKER = re.compile(r"ministack-lambda-breakwater-\w+-worker-background-[^/]*/_worker\.py")
+_FUNCTION = "worker-background"
+_WORKER = re.compile(rf"ministack-lambda-breakwater-\w+-{_FUNCTION}-[^/]*/_worker\.py")
 
 
 def worker(stand: Stand) -> str:
@@ -89,7 +92,7 @@ def lease_recovery(stand: Stand) -> str:
         job_id = stand.admitted("support_summary", f"the worker dies {uuid.uuid4()}")
         stand.until("no call went out", job_id, lambda job: job["reason"] == "leased", 60)
         stand.simulator.wait_for(lambda: stand.calls(job_id), 60)
-        how = _kill_worker(stand)
+        how = _kill_worker(stand, job_id)
         job = stand.final(job_id, _LEASE_S + 4 * _MINUTE_S)
     finally:
         stand.simulator.webhooks(f"{stand.where.url}/v1/webhooks/openai", [stand.where.webhook_secret or ""])
@@ -99,20 +102,31 @@ def lease_recovery(stand: Stand) -> str:
     return f"{how}; settled {time.monotonic() - started:.0f} s later by {job['provider_job_id']}, 1 create"
 
 
-def _kill_worker(stand: Stand) -> str:
-    """Kill the worker's process where it can be found; elsewhere its function's time-out does it."""
-    if stand.where.cloud is None:
+def _kill_worker(stand: Stand, job_id: str) -> str:
+    """Kill the very process that holds the job, where there is one; elsewhere its function's time-out does it."""
+    cloud = stand.where.cloud
+    if cloud is None:
         return "the worker ran into its time-out"
-    for entry in Path("/proc").iterdir():
-        command = entry / "cmdline"
-        try:
-            text = command.read_bytes().replace(b"\0", b" ").decode(errors="replace") if entry.name.isdigit() else ""
-        except OSError:
-            continue
-        if _WORKER.search(text):
-            os.kill(int(entry.name), signal.SIGKILL)
-            return f"worker process {entry.name} killed"
-    raise BrokenPromiseError("no worker process was found to kill")
+    end = time.monotonic() + _MINUTE_S
+    while (pid := _holder(cloud, job_id)) is None:
+        if time.monotonic() > end:
+            raise BrokenPromiseError("the log does not say which process holds the job")
+        time.sleep(1)
+    if not _WORKER.search(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")):
+        raise BrokenPromiseError(f"process {pid} is no worker")
+    os.kill(pid, signal.SIGKILL)
+    return f"worker process {pid} killed"
+
+
+def _holder(cloud: LocalCloud, job_id: str) -> int | None:
+    """The process whose log line says that it claimed the job."""
+    group = f"/aws/lambda/breakwater-local-{_FUNCTION}"
+    page = cloud.client("logs").filter_log_events(logGroupName=group, startTime=int(time.time() - 600) * 1000)
+    for event in page["events"]:
+        line = event["message"]
+        if job_id in line and '"event":"Leased"' in line:
+            return int(json.loads(line)["pid"])
+    return None
 
 
 def dead_letter(stand: Stand) -> str:
