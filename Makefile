@@ -60,7 +60,7 @@ integration: setup ## Handlers and tools against the emulator and the simulator
 	@$(PYTEST) tests/integration
 
 e2e: setup ## A deployed stack in the local cloud
-	@$(PYTEST) tests/e2e
+	@$(PYTEST) tests/e2e tests/drills
 
 build: setup ## Build for AWS (`sam deploy` then takes it from .aws-sam)
 	@.local/venvs/sam/bin/sam build

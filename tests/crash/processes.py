@@ -1,217 +1,63 @@
 """The same world over real DynamoDB and SQS, where a process is a forked child and its death is SIGKILL.
 
-What must outlive a process stands outside it: the clock in shared memory, the provider and the bus in an append-only
-file, everything else in the local cloud. `Wire` hooks botocore: it kills before a request is sent, after its answer
-came, or sends the request and loses the answer, so that botocore's own retry repeats it.
+What must outlive a process stands outside it (`beyond.py`); what goes wrong is done by `wire.py`. This object only
+drives: it hands messages to functions, lets webhooks come and time pass, and can go on where a dead one stopped.
 """
 
 from __future__ import annotations
 
 import json
-import mmap
 import os
-import signal
-import struct
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import boto3
-import botocore.endpoint
 from botocore.config import Config
-from botocore.exceptions import ReadTimeoutError
 
 from breakwater.domain.errors import Unavailable
 from breakwater.domain.obligations import Queue
 from breakwater.domain.request import parse
-from breakwater.domain.results import Accepted, Call, Completed, Found, Outcome, Refused, Running
+from breakwater.domain.results import Completed, Running
 from breakwater.domain.routes import Catalogue
-from breakwater.domain.signals import ErrorClass
 from breakwater.entry.queue import consume
 from breakwater.store.queues import SqsQueues
 from breakwater.store.table import DynamoJobStore
-from breakwater.usecases.admit import Principal, admit
+from breakwater.usecases.admit import admit
 from breakwater.usecases.cancel import cancel
 from breakwater.usecases.complete import complete
 from breakwater.usecases.deliver import deliver
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.effects import effects
 from breakwater.usecases.intake import Facts, IntakeDeps, take
+from breakwater.usecases.principal import Principal
 from breakwater.usecases.step import Told, step
 from breakwater.usecases.sweep import sweep
-from tests.crash.tap import Fault, Tap, Tapped, TappedProvider
-from tests.fakes.outside import FakeControl, FakeLog, FakePayloads, answer, refusal
+from tests.crash.beyond import Journal, OutsideBus, OutsideProvider, SharedClock
+from tests.crash.tap import Tap, Tapped, TappedProvider
+from tests.crash.wire import Wire
+from tests.fakes.outside import FakeControl, FakeLog, FakePayloads
+from tests.support.catalogue import policy, route
 
 VISIBILITY = 360_000
 FUNCTION_MS = 50_000
 MINUTE = 60_000
+HOUR = 3_600_000
 SHOWN, LANE = "visible-at", "queue"
 
 
-class SharedClock:
-    """`ports.Clock` in memory that survives whoever dies."""
-
-    def __init__(self, now: int) -> None:
-        self._memory = mmap.mmap(-1, 8)
-        self.set(now)
-
-    def set(self, now: int) -> None:
-        self._memory[:8] = struct.pack("q", now)
-
-    def now(self) -> int:
-        return int(struct.unpack("q", self._memory[:8])[0])
-
-    monotonic = now
-
-    def advance(self, ms: int) -> None:
-        self.set(self.now() + ms)
-
-
-class Journal:
-    """An append-only file of what the outside saw."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        path.touch()
-
-    def write(self, kind: str, **facts: Any) -> None:
-        line = json.dumps({"kind": kind, **facts}).encode() + b"\n"
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND)
-        os.write(file, line)
-        os.close(file)
-
-    def read(self, *kinds: str) -> list[dict[str, Any]]:
-        lines = (json.loads(line) for line in self._path.read_bytes().splitlines())
-        return [line for line in lines if line["kind"] in kinds]
-
-
-@dataclass
-class OutsideProvider:
-    """A provider whose ledger is the journal. `plan` says how the n-th call ends; by default it succeeds."""
-
-    journal: Journal
-    clock: SharedClock
-    takes: int = 20_000
-    plan: tuple[tuple[str, int], ...] = ()
-    during: Callable[[Call], None] = field(default=lambda _call: None)
-
-    def for_route(self, route_key: str) -> OutsideProvider:
-        del route_key
-        return self
-
-    def submit(self, call: Call) -> Outcome:
-        number = len(self.journal.read("call"))
-        name = f"resp_{number + 1}"
-        planned = self.plan[number] if number < len(self.plan) else None
-        background = call.background and planned is None
-        self.journal.write(
-            "call", job_id=call.job_id, execution_id=call.execution_id, name=name if background else None,
-            at=self.clock.now(),
-        )  # fmt: skip
-        self.during(call)
-        if planned is not None:
-            return refusal(ErrorClass(planned[0]), planned[1])
-        return Accepted(provider_job_id=name) if background else Completed(result=answer(f"answer {number + 1}"))
-
-    def job(self, name: str) -> dict[str, Any] | None:
-        return next((one for one in self.journal.read("call") if one["name"] == name), None)
-
-    def outcome(self, name: str) -> Outcome:
-        known = self.job(name)
-        if known is None:
-            return refusal(ErrorClass.NOT_FOUND, 404)
-        stopped = next((one["at"] for one in self.journal.read("stopped") if one["name"] == name), None)
-        done = known["at"] + self.takes
-        if stopped is not None and stopped < done:
-            return refusal(ErrorClass.CANCELLED, 200)
-        if self.clock.now() >= done:
-            return Completed(result=answer(f"answer of {name}", provider_job_id=name))
-        return Running(provider_job_id=name)
-
-    def fetch(self, name: str) -> Found:
-        known, outcome = self.job(name) or {}, self.outcome(name)
-        ended = isinstance(outcome, Completed | Refused) and bool(known)
-        return Found(outcome=outcome, job_id=known.get("job_id"), execution_id=known.get("execution_id"), ended=ended)
-
-    def cancel(self, name: str) -> None:
-        self.journal.write("stopped", name=name, at=self.clock.now())
-
-
-@dataclass
-class OutsideBus:
-    """A bus whose listener is the journal."""
-
-    journal: Journal
-
-    def put(self, event_id: str, kind: str, detail: Any, at: int) -> None:
-        del at
-        self.journal.write("event", event_id=event_id, name=kind, detail=dict(detail))
-
-
-class Wire:
-    """Hooks of botocore that let one numbered call go wrong."""
-
-    def __init__(self, tap: Tap) -> None:
-        self.tap = tap
-        self._open: str | None = None
-        self.clients: list[Any] = []
-
-    def watch(self, client: Any, service: str) -> None:
-        """Count this client's calls."""
-        self.clients.append(client)
-        client.meta.events.register(
-            f"before-send.{service}", lambda request, **more: self._before(client, request, more)
-        )
-        client.meta.events.register(f"response-received.{service}", lambda **_more: self._after())
-
-    def _before(self, client: Any, request: Any, more: dict[str, Any]) -> None:
-        name = more["event_name"].split(".", 1)[1]
-        number = len(self.tap.calls)
-        self.tap.calls.append(name)
-        self._open = None
-        if number != self.tap.at:
-            return
-        self.tap.struck = name
-        if self.tap.fault is Fault.KILL_BEFORE:
-            die()
-        if self.tap.fault is Fault.KILL_AFTER:
-            self._open = name
-        if self.tap.fault is Fault.LOST:
-            client._endpoint.http_session.send(request)
-            raise ReadTimeoutError(endpoint_url=request.url)
-
-    def _after(self) -> None:
-        if self._open is not None:
-            die()
-
-    def close(self) -> None:
-        """Before a fork: no connection is shared between two processes."""
-        for client in self.clients:
-            client.close()
-
-
-def die() -> None:
-    """As the kernel does it."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-class MortalTap(Tap):
-    """A tap whose victim really dies."""
-
-    def call(self, name: str, method: Any, broken: Any, *args: Any, **more: Any) -> Any:
-        number = len(self.calls)
-        fault = self.fault if number == self.at else None
-        if fault is Fault.KILL_BEFORE:
-            die()
-        self.calls.append(name)
-        if fault is not None:
-            self.struck = name
-        answered = method(*args, **more)
-        if fault is Fault.KILL_AFTER:
-            die()
-        return broken(True) if fault is Fault.LOST else answered
+def catalogue() -> Catalogue:
+    """Three workflows without limits; what capacity costs is counted elsewhere."""
+    hook: dict[str, Any] = {"capabilities": {"background": True, "webhook": "openai", "context_window": 400_000}}
+    routes = [route("plain"), route("hook", **hook)]
+    policies = [policy("sync"), policy("paid", side_effects="paid")]
+    policies.append(policy("summary", route="hook", mode="background", webhook_grace_ms=120_000))
+    return Catalogue(
+        routes={one.route_key: one for one in routes},
+        policies={one.workflow: one for one in policies},
+        default_route="plain",
+    )
 
 
 @dataclass
@@ -451,6 +297,14 @@ class RealStage:
         return [one for one in found if one.get("owner_key") == self.owner.owner_key]
 
 
+def begin_at(stage: RealStage, run: str, journal: Journal, plan: tuple[tuple[str, int], ...] = ()) -> None:
+    """A clean start an hour later, with nothing armed."""
+    stage.clock.advance(HOUR - stage.clock.now() % HOUR)
+    stage.tap.at, stage.tap.fault, stage.tap.struck = None, None, None
+    stage.tap.calls.clear()
+    stage.begin(run, journal, plan)
+
+
 def in_child(work: Callable[[], None]) -> int:
     """Run something in a forked child; its exit status, negative for a signal. Errors are printed and are status 1."""
     pid = os.fork()
@@ -465,11 +319,3 @@ def in_child(work: Callable[[], None]) -> int:
             os._exit(status)
     _, raw = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(raw)
-
-
-def without_sleep() -> None:
-    """Let botocore repeat at once; it would wait up to a second each time, and nothing here gets better by waiting."""
-    botocore.endpoint.time = type("NoSleep", (), {"sleep": staticmethod(lambda _seconds: None)})  # type: ignore[attr-defined]
-
-
-__all__ = ["Journal", "MortalTap", "Place", "RealStage", "SharedClock", "in_child", "replace", "without_sleep"]

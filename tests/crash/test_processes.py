@@ -10,38 +10,26 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from breakwater.domain.results import Completed, Refused
-from breakwater.domain.routes import Catalogue
 from breakwater.domain.states import Status
-from breakwater.store.wire import from_wire
 from tests.crash import checks
-from tests.crash.processes import Journal, MortalTap, Place, RealStage, SharedClock, in_child, without_sleep
+from tests.crash.beyond import Journal, SharedClock
+from tests.crash.processes import Place, RealStage, begin_at, catalogue, in_child
+from tests.crash.seen import look
 from tests.crash.tap import Fault
-from tests.support.catalogue import policy, route
+from tests.crash.wire import MortalTap, without_sleep
 from tests.support.cloud import create_table
 
+# A child only ever runs the scenario and dies; it takes no lock that a thread of its parent could hold.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 _numbers = itertools.count(1)
 START = 1_900_000_020_000
 HOUR = 3_600_000
-
-
-def catalogue() -> Catalogue:
-    """Three workflows without limits; what capacity costs is counted elsewhere."""
-    hook: dict[str, Any] = {"capabilities": {"background": True, "webhook": "openai", "context_window": 400_000}}
-    routes = [route("plain"), route("hook", **hook)]
-    policies = [policy("sync"), policy("paid", side_effects="paid")]
-    policies.append(policy("summary", route="hook", mode="background", webhook_grace_ms=120_000))
-    return Catalogue(
-        routes={one.route_key: one for one in routes},
-        policies={one.workflow: one for one in policies},
-        default_route="plain",
-    )
 
 
 @dataclass(frozen=True)
@@ -101,73 +89,6 @@ def place(dynamo_cloud: Any) -> Place:
 def stage(place: Place) -> RealStage:
     """Clients are built once; children inherit them, without their connections."""
     return RealStage(place, SharedClock(START), catalogue(), MortalTap())
-
-
-@dataclass
-class Seen:
-    """What is left of a run, in the shape the checks look at."""
-
-    store: Any
-    queues: Any
-    bus: Any
-    provider: Any
-    clock: Any
-    log: Any = None
-
-
-@dataclass
-class _Store:
-    items: dict[tuple[str, str], dict[str, Any]]
-    lines: dict[str, dict[str, Any]]
-    taken: dict[Any, Any] = field(default_factory=dict)
-
-
-@dataclass
-class _Bag:
-    sent: dict[Any, Any] = field(default_factory=dict)
-    dlq: dict[Any, Any] = field(default_factory=dict)
-    dead: list[Any] = field(default_factory=list)
-    events: list[Any] = field(default_factory=list)
-    calls: list[Any] = field(default_factory=list)
-    jobs: dict[str, Any] = field(default_factory=dict)
-
-
-def look(stage: RealStage) -> Seen:
-    """Everything about this run's job, read back from the table, the queues and the outside."""
-    items = {}
-    for job_id in stage.job_ids():
-        items |= {(one["pk"]["S"], one["sk"]["S"]): one for one in stage.partition(f"JOB#{job_id}")}
-    calls = stage.journal.read("call")
-    for name in [one["name"] for one in calls if one["name"]]:
-        key = f"DELIVERY#openai#{stage.delivery(name)}"
-        items |= {(one["pk"]["S"], one["sk"]["S"]): one for one in stage.partition(key)}
-    usage = [from_wire(one) for one in stage.partition(f"OWNER#{stage.owner.owner_key}")]
-    lines = {one["execution_id"]: one for one in usage if one["sk"].startswith("USAGE#")}
-    totals = [one for one in usage if one["sk"].startswith("TOTAL#")]
-    assert all(one["executions"] == len(lines) for one in totals), "a total counted twice"
-    events = [(one["event_id"], one["name"], one["detail"]) for one in stage.journal.read("event")]
-    jobs = {one["name"]: {"outcome": _over(stage, one["name"])} for one in calls if one["name"]}
-    made = [type("Made", (), {"job_id": one["job_id"], "execution_id": one["execution_id"]}) for one in calls]
-    return Seen(
-        _Store(items, lines),
-        _Bag(sent={"all": stage.peek()}, dead=stage.dead_letters()),
-        _Bag(events=events),
-        _Bag(calls=made, jobs=jobs),
-        stage.clock,
-    )
-
-
-def _over(stage: RealStage, name: str) -> Any:
-    outcome = stage.provider.outcome(name)
-    return outcome if isinstance(outcome, Completed | Refused) else None
-
-
-def begin_at(stage: RealStage, run: str, journal: Journal, plan: tuple[tuple[str, int], ...] = ()) -> None:
-    """A clean start an hour later, with nothing armed."""
-    stage.clock.advance(HOUR - stage.clock.now() % HOUR)
-    stage.tap.at, stage.tap.fault, stage.tap.struck = None, None, None
-    stage.tap.calls.clear()
-    stage.begin(run, journal, plan)
 
 
 def begin(stage: RealStage, name: str, folder: Path, at: int | None = None, fault: Fault | None = None) -> None:

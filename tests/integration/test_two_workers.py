@@ -23,11 +23,14 @@ from breakwater.store.items import from_wire, job_of
 from breakwater.usecases.complete import complete
 from breakwater.usecases.step import Told, Verdict, step
 from tests.crash import checks
-from tests.crash.processes import Journal, MortalTap, Place, RealStage, SharedClock, without_sleep
-from tests.crash.test_processes import begin_at, catalogue, look
+from tests.crash.beyond import Journal, SharedClock
+from tests.crash.processes import Place, RealStage, begin_at, catalogue
+from tests.crash.seen import look
+from tests.crash.wire import MortalTap, without_sleep
 from tests.fakes.outside import answer, refusal
 from tests.support.cloud import create_table
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 START = 1_950_000_000_000
 
 
