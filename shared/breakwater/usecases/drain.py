@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 
 from breakwater.domain import events as ev
+from breakwater.domain.errors import CorruptItem, Unavailable
 from breakwater.domain.job import Job
 from breakwater.domain.machine import Step, advance, amend, may
 from breakwater.domain.nudges import parse_nudge
@@ -26,12 +27,18 @@ MOST_MESSAGES = 100
 
 
 def drain(deps: Deps, most: int = MOST_MESSAGES) -> Counter[str]:
-    """Count and delete what the queues' DLQs hold, at most `most` each; what was done, by kind."""
+    """Count and delete what the queues' DLQs hold, at most `most` each; what was done, by kind.
+
+    What can't be counted now stays in its queue, and keeps nobody else from being drained or swept.
+    """
     told: Counter[str] = Counter()
     for queue in Queue:
-        for receipt, body in deps.queues.drain(queue, most):
-            told[_one(deps, queue, body)] += 1
-            deps.queues.drained(queue, receipt)
+        try:
+            for receipt, body in deps.queues.drain(queue, most):
+                told[_one(deps, queue, body)] += 1
+                deps.queues.drained(queue, receipt)
+        except Unavailable:
+            told["unavailable"] += 1
     if told:
         deps.log.note("drained", **told)
     return told
@@ -44,7 +51,10 @@ def _one(deps: Deps, queue: Queue, body: str) -> str:
     kind, item_id = parsed
     if kind != "job":
         return f"{kind}_left_to_sweep"  # its own due_at brings it back, for as long as it matters
-    job = deps.store.get(item_id)
+    try:
+        job = deps.store.get(item_id)
+    except CorruptItem:
+        return _keep(deps, queue, body)
     if job is None:
         return _keep(deps, queue, body)
     step = change(deps, job, lambda standing: _count(deps, standing, queue))

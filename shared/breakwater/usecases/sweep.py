@@ -39,9 +39,12 @@ class _End:
 
 
 def sweep(deps: Deps, remaining_ms: Callable[[], int], most: int = MOST_ITEMS) -> Counter[str]:
-    """One run: what was repaired, by kind. Bounded by `most` items and the function's remaining time."""
+    """One run: what was repaired, by kind. Bounded by `most` items and the function's remaining time.
+
+    Neither a shard that can't be read nor an item that nobody can handle keeps the others from being found.
+    """
     told: Counter[str] = Counter()
-    for item in _due(deps, most):
+    for item in _due(deps, most, told):
         if remaining_ms() < _RESERVE:
             told["out_of_time"] += 1
             break
@@ -49,11 +52,14 @@ def sweep(deps: Deps, remaining_ms: Callable[[], int], most: int = MOST_ITEMS) -
             told[_one(deps, item)] += 1
         except Unavailable:
             told["unavailable"] += 1
+        except Exception as error:  # noqa: BLE001 - the last line of an item: say it, the rest goes on
+            told["failed"] += 1
+            deps.log.note("sweep_failed", kind=item.kind, id=item.id, error=type(error).__name__)
     deps.log.note("swept", **told)
     return told
 
 
-def _due(deps: Deps, most: int) -> Iterator[DueItem]:
+def _due(deps: Deps, most: int, told: Counter[str]) -> Iterator[DueItem]:
     """Due items, a page an end in turn, until all is read or `most` is reached.
 
     The first shard changes with the minute, so that none is always last.
@@ -64,9 +70,13 @@ def _due(deps: Deps, most: int) -> Iterator[DueItem]:
     left = most
     while ends and left > 0:
         for end in ends.copy():
-            page, cursor = deps.store.due(
-                end.shard, now, min(PAGE, left), end.cursor, newest=end.newest, again=end.again
-            )
+            try:
+                page, cursor = deps.store.due(
+                    end.shard, now, min(PAGE, left), end.cursor, newest=end.newest, again=end.again
+                )
+            except Unavailable:
+                told["shard_unavailable"] += 1
+                page, cursor = [], None
             yield from page
             left -= len(page)
             if not end.begun and cursor is not None and not end.again:  # more than a page: from its newest end as well

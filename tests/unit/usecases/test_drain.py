@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from breakwater.domain.errors import StoreUnavailable
+from breakwater.domain.errors import QueueUnavailable, StoreUnavailable
 from breakwater.domain.obligations import Queue
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason, Status
@@ -193,6 +193,32 @@ def test_a_drain_is_bounded_and_goes_on_where_it_stopped():
     assert len(world.queues.dead) == 7
 
 
+def test_a_message_about_a_job_that_does_not_read_is_kept_for_people():
+    """Nobody can count on it; somebody has to look."""
+    world = World()
+    job_id = world.submit().job.job_id
+    world.store.items[f"JOB#{job_id}", "META"]["status"] = {"S": "nonsense"}
+    crashed(world, Queue.BACKGROUND, job_id)
+
+    assert world.drain() == {"kept_for_people": 1}
+
+
+def test_a_queue_that_does_not_answer_keeps_no_other_from_being_drained():
+    """Nor the sweep that runs after it."""
+    world = World()
+    world.queues.dlq[Queue.EFFECTS]["r"] = "garbage"
+    real = world.queues.drain
+
+    def down(queue, limit):
+        if queue is Queue.INTERACTIVE:
+            raise QueueUnavailable
+        return real(queue, limit)
+
+    world.queues.drain = down
+
+    assert world.drain() == {"unavailable": 1, "kept_for_people": 1}
+
+
 def test_a_count_that_cant_be_written_leaves_the_message_where_it_is():
     """Counted first, deleted then."""
     world = World()
@@ -203,8 +229,7 @@ def test_a_count_that_cant_be_written_leaves_the_message_where_it_is():
         raise StoreUnavailable
 
     commit, world.store.commit = world.store.commit, down
-    with pytest.raises(StoreUnavailable):
-        world.drain()
+    assert world.drain() == {"unavailable": 1}
     world.store.commit = commit
 
     assert len(world.queues.dlq[Queue.BACKGROUND]) == 1

@@ -122,6 +122,40 @@ def test_a_table_that_does_not_answer_for_one_item_stops_no_other():
     assert world.sweep() == {"unavailable": 1, "nudged_background": 2}
 
 
+def test_an_item_that_does_not_read_stops_no_other():
+    """It is said, every minute, and the others are found."""
+    world = World()
+    jobs = [world.submit(key=f"k-{n}").job.job_id for n in range(3)]
+    world.store.items[f"JOB#{jobs[1]}", "META"]["status"] = {"S": "nonsense"}
+    world.clock.advance(NUDGE_GRACE)
+
+    assert world.sweep() == {"failed": 1, "nudged_background": 2}
+    assert [more for name, more in world.log.notes if name == "sweep_failed"] == [
+        {"kind": "job", "id": jobs[1], "error": "CorruptItem"}
+    ]
+
+
+def test_a_shard_that_can_not_be_read_stops_no_other():
+    """One hot partition is left to the next minute."""
+    world = World()
+    jobs = [world.submit(key=f"k-{n}").job.job_id for n in range(12)]
+    world.clock.advance(NUDGE_GRACE)
+    bad = world.store.shard_of(jobs[0])
+    real = world.store.due
+
+    def throttled(shard, *args, **more):
+        if shard == bad:
+            raise StoreUnavailable
+        return real(shard, *args, **more)
+
+    world.store.due = throttled
+    others = [job_id for job_id in jobs if world.store.shard_of(job_id) != bad]
+
+    assert world.sweep() == {"shard_unavailable": 2, "nudged_background": len(others)}
+    world.store.due = real
+    assert world.sweep() == {"nudged_background": len(jobs) - len(others)}
+
+
 def test_it_stops_in_time():
     """With too little time left it leaves the rest to the next minute."""
     world = World()
