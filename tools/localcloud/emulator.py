@@ -64,8 +64,8 @@ class Emulator:
             raise with_tail("The emulator did not start.", self.log)
 
     def stop(self) -> None:
-        """End it and every function it runs."""
-        self._processes.stop(NAME)
+        """End it and every function it runs; one that keeps nothing need not write anything down."""
+        self._processes.stop(NAME, gently=self._keep)
         shutil.rmtree(self._folder / "tmp", ignore_errors=True)
 
     def reset(self) -> None:

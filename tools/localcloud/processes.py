@@ -81,14 +81,15 @@ class Processes:
             return {}
         return {name: Running(**fields) for name, fields in json.loads(self._file.read_text()).items()}
 
-    def stop(self, name: str) -> None:
-        """End the program and everything it started, gently first."""
+    def stop(self, name: str, *, gently: bool = True) -> None:
+        """End the program and everything it started; gently first, so that it can write down what it keeps."""
         running = self.all().get(name)
         if running is None:
             return
         if self._ours(running):
-            self._signal(running, signal.SIGTERM)
-            if not self._wait_until_gone(running):
+            if gently:
+                self._signal(running, signal.SIGTERM)
+            if not gently or not self._wait_until_gone(running):
                 self._signal(running, signal.SIGKILL)
                 if not self._wait_until_gone(running):
                     raise LocalCloudError(f"{name} (process group {running.pid}) does not end, even when killed")
