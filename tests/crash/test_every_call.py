@@ -45,6 +45,7 @@ def test_a_run_without_faults_ends_as_it_should(name):
     assert len(tap.calls) > 5
 
 
+@pytest.mark.timeout(300)  # seconds where nothing else runs; the machine may be busy
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_job_survives_a_fault_at_every_call(name, fault):

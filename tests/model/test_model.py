@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -345,5 +346,5 @@ class Installation(RuleBasedStateMachine):
             assert job.final or job.reason in (Reason.APPROVAL_REQUIRED, Reason.OUTCOME_UNKNOWN)
 
 
-TestInstallation = Installation.TestCase
+TestInstallation = pytest.mark.timeout(300)(Installation.TestCase)
 TestInstallation.settings = settings(max_examples=300, stateful_step_count=40)
