@@ -1,6 +1,6 @@
 """`make bench`: measure everything, print one table, write `docs/benchmarks/results.md`, `results.json` and plots.
 
-python -m tools.bench [--quick] [--only cold,calls,overhead,growth,baseline]
+python -m tools.bench [--quick] [--only cold,calls,overhead,growth,versus]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tools.bench import calls, coldstart, growth, overhead, report
+from tools.bench import calls, coldstart, growth, overhead, report, versus
 from tools.bench.template import functions
 from tools.localcloud import LocalCloud
 
@@ -98,11 +98,17 @@ def _growth(cloud: LocalCloud, quick: bool) -> Any:
     return [asdict(one) for one in growth.measure(cloud.endpoint, stored, 50, backlog)]
 
 
+def _versus(cloud: LocalCloud, quick: bool) -> Any:
+    submitters, jobs = ((1, 8), 24) if quick else ((1, 8, 32), 64)
+    return [asdict(one) for one in versus.measure(cloud, submitters, jobs)]
+
+
 PARTS: dict[str, Callable[[LocalCloud, bool], Any]] = {
     "cold": _cold,
     "calls": _calls,
     "overhead": _overhead,
     "growth": _growth,
+    "versus": _versus,
 }
 
 if __name__ == "__main__":
