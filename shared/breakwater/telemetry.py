@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from breakwater.domain.job import Job
-from breakwater.domain.states import Reason, Status
+from breakwater.domain.states import Status
 
 NAMESPACE = "Breakwater"
 _HTTP_TOO_MANY = 429
@@ -103,7 +103,7 @@ def step_metrics(event: str, before: Job | None, job: Job) -> list[Metric]:
         found.append(("Attempts", 1, "Count"))
         if job.slots:  # the lowest free number is taken, so the highest one held tells how many are in use
             found.append(("SlotsInUse", max(slot.n for slot in job.slots) + 1, "Count"))
-        if before.retry_after_ms is not None and before.reason is Reason.PROVIDER_WAIT_HINT:
+        if before.retry_after_ms is not None and before.status is Status.FAILED:
             found.append(("HintObeyedBy", job.updated_at - before.ready_at, "Milliseconds"))
     if event in ("RetryScheduled", "FellBack", "DeadLettered", "HeldForReview"):
         found += _provider_metrics(job)
