@@ -19,7 +19,7 @@ Caches are warm, ids as long as real ones, two scopes limited. Billed time: CPU 
 a processor, plus 6 ms a request and 150 ms for a provider's or receiver's answer (`tools/bench/prices.json` has the
 date, sources and assumptions; free tiers, logs and data transfer are left out). ![](money.png)
 """
-_VERSUS = """Method: the same question to the same simulated provider, read in its ledger; every contestant in turns on one
+_VERSUS = """Method: the same question to the same simulated provider, read in its ledger; all in turns on one
 local cloud, ten functions at once at most where a queue feeds them. Ours is handed in over HTTP and answered with a
 stored job; the baseline is one message; the durable function one asynchronous invocation. The emulator is one process
 that serves tables, queues and functions alike, so a design that writes down more asks more of it than of AWS.
