@@ -330,6 +330,11 @@ class Installation(RuleBasedStateMachine):
                 assert job_of(item).job_id == pk.removeprefix("JOB#")
 
     @invariant()
+    def no_slot_is_named_twice(self) -> None:
+        named = [(slot.scope, slot.n) for job in self.jobs() for slot in job.slots]
+        assert len(named) == len(set(named)), "two jobs hold one number"
+
+    @invariant()
     def one_execution_is_sent_once(self) -> None:
         ids = [call.execution_id for call in self.stage.provider.calls]
         assert len(ids) == len(set(ids))
