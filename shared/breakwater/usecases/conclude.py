@@ -82,7 +82,7 @@ def settlement(deps: Deps, job: Job, child: Child) -> Step | None:
     execution = execution_of(child.data["execution"])
     counted = not mine(job, execution) and _counted(deps, job, execution)
     if job.final or _another_is_shown(job, execution):
-        return None if counted else _books(job, deps.now(), execution, event.usage, event.cost_micros)
+        return None if counted else _books(job, deps.now(), execution, event.usage or Usage(), event.cost_micros)
     verdict = _verdict(deps, job, event)
     if counted:  # in an earlier generation, which it could not save; a later one may still take it
         if not isinstance(verdict, ev.Succeeded):
@@ -149,10 +149,8 @@ def _archive_overtaken(deps: Deps, job: Job, winner: Execution) -> None:
         evidence.put_unheard(deps, job, job.execution, "overtaken")
 
 
-def _books(job: Job, now: int, execution: Execution, usage: Usage | None, cost: int | None) -> Step | None:
+def _books(job: Job, now: int, execution: Execution, usage: Usage, cost: int | None) -> Step:
     """What was paid for and came too late: its cost is owed to the ledger, once."""
-    if usage is None:
-        return None
     key = effect_key(EffectKind.USAGE, execution.id)
     return amend(
         job,

@@ -7,13 +7,14 @@ import itertools
 import pytest
 
 from breakwater.domain import events as ev
-from breakwater.domain.errors import TooLate
+from breakwater.domain.errors import StaleVersion, TooLate
 from breakwater.domain.machine import advance
-from breakwater.domain.results import Completed, Refused
+from breakwater.domain.results import Completed, Found, Refused
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Reason, Status
 from breakwater.domain.timing import CLOCK_SKEW, LEASE
 from breakwater.usecases.cancel import cancel
+from breakwater.usecases.cancel_at_provider import cancel_owed
 from breakwater.usecases.read import view
 from tests.crash.checks import children, everything
 from tests.crash.stage import Stage
@@ -456,3 +457,47 @@ def test_no_event_cancels_what_is_final():
 
     with pytest.raises(Exception, match="may not happen in succeeded"):
         advance(world.job(job_id), ev.Cancelled(by="x"), world.clock.now())
+
+
+def test_a_provider_that_takes_the_cancel_but_can_not_be_asked_is_asked_again():
+    """It is not over until somebody says so."""
+    world, job_id = at_provider()
+    world.cancel(job_id)
+    world.provider.fetch_script = [Found(outcome=refusal(ErrorClass.SERVER_FAULT, 503))]
+    world.pump()
+    key = next(iter(key for key in world.job(job_id).owed if key.startswith("provider_cancel")))
+    assert world.job(job_id).owed[key].tries == 1
+
+    world.settle()
+    everything(world)
+
+
+def test_two_who_tell_the_provider_at_once_pay_the_debt_once():
+    """The second finds it paid and writes nothing."""
+    world, job_id = at_provider()
+    world.cancel(job_id)
+    stale = world.job(job_id)
+    world.complete(job_id)
+    settled = world.job(job_id)
+    assert cancel_owed(world.deps, stale).owed == settled.owed
+
+    assert world.job(job_id) == settled
+
+
+def test_a_job_that_five_others_change_in_a_row_is_left_to_the_next_nudge():
+    """Bounded: nobody spins on a hot item."""
+    world = World()
+    job_id = world.submit().job.job_id
+    real, writes = world.store.commit, []
+
+    def always_late(before, after, *guard):
+        standing = world.job(job_id)
+        real(standing, standing)
+        writes.append(after)
+        return real(before, after, *guard)
+
+    world.store.commit = always_late
+    with pytest.raises(StaleVersion):
+        world.cancel(job_id)
+
+    assert len(writes) == 5

@@ -210,3 +210,27 @@ def test_a_review_before_its_limit_is_left_alone():
     assert world.complete(job_id) == "review_expired"
 
     assert world.job(job_id).reason is Reason.REVIEW_EXPIRED
+
+
+def test_a_deadline_that_passes_while_the_result_comes_ends_nothing():
+    """The poll asked before, the webhook was faster: the job stays what it became."""
+    world = World()
+    job_id = world.submit("summary").job.job_id
+    world.pump()
+    world.clock.advance(3_600_001)
+    real = world.provider.fetch
+
+    def meanwhile(name):
+        found = real(name)
+        world.provider.fetch = real
+        world.provider.finish(name)
+        world.webhook(name, "wh-1")
+        world.deliver("openai#wh-1")
+        return found
+
+    world.provider.fetch = meanwhile
+    world.complete(job_id)
+    world.settle()
+
+    assert world.job(job_id).status is Status.SUCCEEDED
+    everything(world)

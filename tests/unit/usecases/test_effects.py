@@ -195,3 +195,26 @@ def test_a_job_that_owes_nothing_yet_or_is_gone_is_left_alone():
 
     assert world.effects(job_id) == "nothing"
     assert world.effects("job_nobody") == "gone"
+
+
+def test_a_generation_whose_archive_is_gone_is_told_as_the_job_stands():
+    """Something is told rather than nothing."""
+    world, job_id = worked([FAULT] * 3)
+    dead = world.job(job_id)
+    again(world.deps, dead, world.deps.catalogue.need_policy("sync"), "acme")
+    for key in [key for key in world.store.items if key[1].startswith("GEN#")]:
+        del world.store.items[key]
+
+    world.effects(job_id)
+
+    assert [event for event, _, _ in world.bus.events] == [effect_id(dead, "bus_event#1")]
+
+
+def test_an_installation_without_a_bus_owes_nobody_an_event():
+    """The debt is paid by there being nobody to tell."""
+    world, job_id = worked()
+    object.__setattr__(world.deps, "bus", None)
+    world.settle()
+
+    assert world.job(job_id).owed == {}
+    assert world.bus.events == []

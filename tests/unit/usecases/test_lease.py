@@ -185,6 +185,29 @@ def test_a_refused_renewal_ends_it_at_once():
     assert held.lost
 
 
+def test_nothing_is_renewed_once_the_block_is_left():
+    """Even by a thread that had already decided to."""
+    store = Renewals()
+    held = keeper(store)
+    with held:
+        pass
+
+    assert held._renew() is False
+    assert store.asked == []
+
+
+def test_the_thread_ends_by_itself_when_the_lease_is_lost():
+    """There is nothing left to renew."""
+    store = Renewals(False)
+    held = keeper(store, every_ms=1)
+    with held:
+        held._thread.join(5)
+
+        assert not held._thread.is_alive()
+        assert held.lost
+    assert len(store.asked) == 1
+
+
 def test_a_wall_clock_that_is_set_back_shortens_no_lease():
     """Lengths are measured on the clock that never jumps."""
     store, clock = Renewals(), FakeClock(NOW)

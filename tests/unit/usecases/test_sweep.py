@@ -200,6 +200,25 @@ def test_one_stuck_job_behind_many_that_are_not_due_is_found_in_the_same_run():
     assert world.sweep() == {"nudged_background": 1}
 
 
+def test_a_delivery_that_was_worked_on_between_read_and_write_is_not_nudged():
+    """The handler and the sweep race; the handler won."""
+    world = World()
+    world.webhook(None, "wh-1")
+    world.clock.advance(NUDGE_GRACE)
+    real = world.store.delivery
+
+    def meanwhile(delivery_id):
+        found = real(delivery_id)
+        world.store.delivery = real
+        world.deliver(delivery_id)
+        return found
+
+    world.store.delivery = meanwhile
+
+    assert world.sweep() == {"moved_meanwhile": 1}
+    assert world.store.delivery("openai#wh-1").due_at is None
+
+
 # --- 100 000 due jobs
 
 FRESH = 200  # a minute
