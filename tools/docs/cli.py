@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
 
 from tools.cli.api import Exit
 from tools.cli.main import app
+from tools.docs.pages import ROOT, keep
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "cli.md"
 
 _HEAD = """# The `breakwater` command
@@ -72,13 +71,10 @@ def _help(parameter: Any) -> str:
     return (getattr(parameter, "help", None) or "").replace("|", "\\|")
 
 
-def main() -> None:
-    """Write the page, or say that it is stale."""
-    if "--check" not in sys.argv:
-        PAGE.write_text(page())
-    elif PAGE.read_text() != page():
-        sys.exit(f"{PAGE.relative_to(ROOT)} is stale: run python -m tools.docs.cli")
+def main(arguments: Sequence[str]) -> int:
+    """Write the page, or with `--check` say whether it is fresh."""
+    return keep(PAGE, page(), "cli", arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

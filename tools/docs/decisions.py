@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from breakwater.domain.explain import WORDS, Row, explain, length, of_lane
 from breakwater.domain.places import PLACES, place
@@ -12,8 +11,8 @@ from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue
 from breakwater.domain.states import Lane
 from breakwater.policy_yaml import load
+from tools.docs.pages import ROOT, keep
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "decisions-table.md"
 
 _HEAD = """# What happens at every signal
@@ -71,14 +70,7 @@ def _line(signal: str, row: Row) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page, or with `--check` say whether it is fresh."""
-    text = page(load(ROOT / "shared" / "policies"))
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{PAGE.relative_to(ROOT)} is stale: run `python -m tools.docs.decisions`", file=sys.stderr)
-    return 1
+    return keep(PAGE, page(load(ROOT / "shared" / "policies")), "decisions", arguments)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from breakwater.channels.bus import SOURCE
 from breakwater.domain.job_event import FIELDS, KINDS, VERSION
 from breakwater.domain.states import Reason
+from tools.docs.pages import ROOT, keep
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "events.md"
 
 _HEAD = f"""# Events
@@ -79,15 +78,7 @@ def _reasons() -> Iterator[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page, or with `--check` say whether it is fresh."""
-    text = page()
-    if "--check" not in arguments:
-        PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{PAGE.relative_to(ROOT)} is stale: run `python -m tools.docs.events`", file=sys.stderr)
-    return 1
+    return keep(PAGE, page(), "events", arguments)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -20,8 +19,8 @@ from breakwater.domain.request import JobRequest
 from breakwater.domain.states import Lane, Reason, Status
 from breakwater.entry import api, ops_desk, ops_jobs
 from breakwater.usecases.read import PUBLIC
+from tools.docs.pages import ROOT, keep
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "openapi.json"
 _ONE = re.compile(r"\(\?P<([a-z_]+)>[^)]*\)")
 
@@ -193,13 +192,8 @@ def page() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page, or with `--check` say whether it is stale."""
-    if "--check" in arguments:
-        fresh = PAGE.is_file() and PAGE.read_text() == page()
-        print("fresh" if fresh else f"{PAGE.name} is stale: run `python -m tools.docs.openapi`")
-        return 0 if fresh else 1
-    PAGE.write_text(page())
-    return 0
+    """Write the page, or with `--check` say whether it is fresh."""
+    return keep(PAGE, page(), "openapi", arguments)
 
 
 if __name__ == "__main__":

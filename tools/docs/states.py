@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from breakwater.domain import events as ev
 from breakwater.domain.machine import REVIEW, ROW_STATUS, TRANSITIONS, Move
 from breakwater.domain.states import FINAL
+from tools.docs.pages import ROOT, keep
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "states.md"
 
 _HEAD = """# States of a job
@@ -79,15 +78,7 @@ def _short(row: str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page, or with `--check` say whether it is fresh."""
-    text = page()
-    if "--check" not in arguments:
-        PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{PAGE.relative_to(ROOT)} is stale: run `python -m tools.docs.states`", file=sys.stderr)
-    return 1
+    return keep(PAGE, page(), "states", arguments)
 
 
 if __name__ == "__main__":

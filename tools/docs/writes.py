@@ -11,11 +11,10 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from breakwater import operator_ports, ports
+from tools.docs.pages import ROOT, keep
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "writes.md"
 CODE = ROOT / "shared" / "breakwater"
 PROTOCOLS = (
@@ -154,13 +153,8 @@ def methods() -> set[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page, or with `--check` say whether it is stale."""
-    if "--check" in arguments:
-        fresh = PAGE.is_file() and PAGE.read_text() == page()
-        print("fresh" if fresh else f"{PAGE.name} is stale: run `python -m tools.docs.writes`")
-        return 0 if fresh else 1
-    PAGE.write_text(page())
-    return 0
+    """Write the page, or with `--check` say whether it is fresh."""
+    return keep(PAGE, page(), "writes", arguments)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from breakwater.domain.records import Child
 from breakwater.domain.replay_batch import Batch, BatchStatus, Ref
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, answered
-from breakwater.store.items import META, child_of, due_shard
+from breakwater.store.items import META, due_shard
+from breakwater.store.jobs import under
 from breakwater.store.wire import from_wire, to_wire
 
 SHARD = "batch"
@@ -81,20 +82,4 @@ class BatchTable:
 
     def batch_lines(self, batch_id: str, prefix: str, limit: int = 1_000) -> list[Child]:
         """Lines in key order."""
-        found: list[Child] = []
-        start: Mapping[str, Any] | None = None
-        while len(found) < limit:
-            with answered():
-                page = self._client.query(
-                    TableName=self._table,
-                    ConsistentRead=True,
-                    KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
-                    Limit=limit - len(found),
-                    ExpressionAttributeValues=to_wire({":pk": f"BATCH#{batch_id}", ":prefix": prefix}),
-                    **({"ExclusiveStartKey": start} if start else {}),
-                )
-            found += [child_of(item) for item in page["Items"]]
-            start = page.get("LastEvaluatedKey")
-            if start is None:
-                break
-        return found
+        return under(self._client, self._table, f"BATCH#{batch_id}", prefix, limit)

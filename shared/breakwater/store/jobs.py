@@ -147,23 +147,7 @@ class MetaTable:
 
     def children(self, job_id: str, prefix: str, limit: int = 200) -> list[Child]:
         """Children in key order, at most `limit`."""
-        found: list[Child] = []
-        start: Mapping[str, Any] | None = None
-        while len(found) < limit:
-            more = {"ExclusiveStartKey": start} if start else {}
-            with answered():
-                page = self._client.query(
-                    TableName=self._table,
-                    ConsistentRead=True,
-                    KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
-                    Limit=limit - len(found),
-                    ExpressionAttributeValues=to_wire({":pk": f"JOB#{job_id}", ":prefix": prefix}),
-                    **more,
-                )
-            found += [child_of(item) for item in page["Items"]]
-            start = page.get("LastEvaluatedKey")
-            if start is None:
-                break
+        found = under(self._client, self._table, f"JOB#{job_id}", prefix, limit)
         return [one for one in found if one.sk != META]
 
     def children_after(self, job_id: str, prefix: str, after: str | None, limit: int) -> list[Child]:
@@ -178,6 +162,28 @@ class MetaTable:
                 ExpressionAttributeValues=to_wire({":pk": f"JOB#{job_id}", ":first": first, ":last": prefix + "~"}),
             )
         return [child_of(item) for item in page["Items"]]
+
+
+def under(client: Any, table: str, pk: str, prefix: str, limit: int) -> list[Child]:
+    """Records of one partition whose key starts with `prefix`, in key order, page after page up to `limit`."""
+    found: list[Child] = []
+    start: Mapping[str, Any] | None = None
+    while len(found) < limit:
+        more = {"ExclusiveStartKey": start} if start else {}
+        with answered():
+            page = client.query(
+                TableName=table,
+                ConsistentRead=True,
+                KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
+                Limit=limit - len(found),
+                ExpressionAttributeValues=to_wire({":pk": pk, ":prefix": prefix}),
+                **more,
+            )
+        found += [child_of(item) for item in page["Items"]]
+        start = page.get("LastEvaluatedKey")
+        if start is None:
+            break
+    return found
 
 
 def _condition(before: Job, guard: Guard) -> when.Condition:
