@@ -10,43 +10,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import httpx2
-
 from breakwater.domain.results import Call, Result, Usage
 from breakwater.domain.rules.endings import finish_reason
 from breakwater.domain.signals import Reply
-from breakwater.providers import address
-from breakwater.providers.base import Adapter, Json
+from breakwater.providers.base import Json
 from breakwater.providers.conversation import Part, Turn, instructions_of, parameters_of, schema_of, turns_of
 from breakwater.providers.evidence import gateway_evidence, reported_cost
+from breakwater.providers.openai_base import OpenAIAdapter
 from breakwater.providers.reading import count, inside, lines, objects, text, tool_call, word
 from breakwater.providers.request import Request, in_header, post
-from breakwater.providers.session_openai import OpenAISession
 from breakwater.providers.tools import Tool, tool_choice_of, tools_of
 
 _DATA_URL = "data:"
 
 
-class OpenAIChat(Adapter):
+class OpenAIChat(OpenAIAdapter):
     """`POST /chat/completions` at OpenAI."""
 
-    provider = "openai"
-    default_url: str | None = "https://api.openai.com/v1"
-    id_headers: tuple[str, ...] = ("X-Client-Request-Id",)
     names: Mapping[str, str] = {"max_output_tokens": "max_completion_tokens"}
-
-    def __init__(
-        self,
-        base_url: str | None,
-        api_key: str,
-        *,
-        route_key: str,
-        timeout_ms: int,
-        transport: httpx2.BaseTransport | None = None,
-    ) -> None:
-        url = address.checked_url(base_url, self.default_url)
-        session = OpenAISession(url, address.checked_key(api_key), transport)
-        super().__init__(session, route_key=route_key, timeout_ms=timeout_ms)
 
     def request(self, call: Call) -> Request:
         payload = call.payload

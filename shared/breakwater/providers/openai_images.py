@@ -8,36 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import httpx2
-
 from breakwater.domain.results import Call, Result, Usage
-from breakwater.providers import address
-from breakwater.providers.base import Adapter, Json
+from breakwater.providers.base import Json
 from breakwater.providers.conversation import BadPayload, parameters_of, turns_of
+from breakwater.providers.openai_base import OpenAIAdapter
 from breakwater.providers.reading import count, inside, objects, word
 from breakwater.providers.request import Request, in_header, post
-from breakwater.providers.session_openai import OpenAISession
 
 _MIMES = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}
 
 
-class OpenAIImages(Adapter):
+class OpenAIImages(OpenAIAdapter):
     """`POST /images/generations`."""
-
-    provider = "openai"
-
-    def __init__(
-        self,
-        base_url: str | None,
-        api_key: str,
-        *,
-        route_key: str,
-        timeout_ms: int,
-        transport: httpx2.BaseTransport | None = None,
-    ) -> None:
-        url = address.checked_url(base_url, "https://api.openai.com/v1")
-        session = OpenAISession(url, address.checked_key(api_key), transport)
-        super().__init__(session, route_key=route_key, timeout_ms=timeout_ms)
 
     def request(self, call: Call) -> Request:
         payload = call.payload

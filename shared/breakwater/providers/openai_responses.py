@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import httpx2
-
 from breakwater.domain.classify import classify, running
 from breakwater.domain.results import Accepted, Call, Found, Outcome, Result, Running
 from breakwater.domain.rules.endings import End
 from breakwater.domain.rules.facts import facts_of, request_id
 from breakwater.domain.signals import ErrorClass, Reply, Signal
-from breakwater.providers import address, responses_body
-from breakwater.providers.base import Adapter, Json
+from breakwater.providers import responses_body
+from breakwater.providers.base import Json
 from breakwater.providers.evidence import gateway_evidence, reported_cost
+from breakwater.providers.openai_base import OpenAIAdapter
 from breakwater.providers.reading import inside, word
 from breakwater.providers.request import Request, in_header, in_path, post
-from breakwater.providers.session_openai import OpenAISession
 
 _JOB, _EXECUTION = "breakwater_job_id", "breakwater_execution_id"
 _LOOKUP_MS = 20_000  # reading a job is quick, whatever the job itself may take
@@ -30,25 +28,8 @@ _NOTHING_TO_STOP = frozenset({ErrorClass.CALLER_FAULT, ErrorClass.NOT_FOUND})
 _RATE_HEADERS = ("ratelimit", "retry-after")
 
 
-class OpenAIResponses(Adapter):
+class OpenAIResponses(OpenAIAdapter):
     """`POST /responses`, also in the background."""
-
-    provider = "openai"
-    default_url: str | None = "https://api.openai.com/v1"
-    id_headers: tuple[str, ...] = ("X-Client-Request-Id",)
-
-    def __init__(
-        self,
-        base_url: str | None,
-        api_key: str,
-        *,
-        route_key: str,
-        timeout_ms: int,
-        transport: httpx2.BaseTransport | None = None,
-    ) -> None:
-        url = address.checked_url(base_url, self.default_url)
-        session = OpenAISession(url, address.checked_key(api_key), transport)
-        super().__init__(session, route_key=route_key, timeout_ms=timeout_ms)
 
     def request(self, call: Call) -> Request:
         body = {**responses_body.write(call), "store": call.background}
