@@ -11,6 +11,7 @@ from tests.support import template
 
 BUILT_BY = {
     "AdmissionFunction": "for_admission",
+    "RunFunction": "for_worker",
     "WorkerInteractiveFunction": "for_worker",
     "WorkerBackgroundFunction": "for_worker",
     "CompletionFunction": "for_worker",
@@ -49,3 +50,9 @@ def test_a_function_can_be_wired_with_what_the_template_gives_it(function, monke
     assert getattr(wiring, BUILT_BY[function])() is not None
 
     _forget()
+
+
+@pytest.mark.parametrize("function", ["AdmissionFunction", "RunFunction", "EffectsFunction"])
+def test_a_callback_is_judged_alike_wherever_it_is_named_or_called(function):
+    """What is valid at `/v1/jobs` is valid at `/v1/run`, and is called in the end."""
+    assert template.functions()[function]["Environment"]["CALLBACK_LOOPBACK_HOSTS"] == {"Ref": "CallbackLoopbackHosts"}
