@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from breakwater.domain.signature import TOLERANCE_S, HeaderNames
+from breakwater.domain.signing_keys import keys_of
 
 MAX_CHARS = 256  # of an id; it becomes part of keys
 UNKNOWN_EVENT = "unknown"
@@ -96,6 +97,14 @@ def secrets_of(endpoint: Endpoint, secret: Mapping[str, Any]) -> tuple[str, ...]
     """This endpoint's secrets, newest first as they are written; empty when there are none."""
     entry = listed(secret.get(endpoint.secret))
     return tuple(one for one in entry if isinstance(one, str)) if isinstance(entry, list | tuple) else ()
+
+
+def unusable_of(endpoint: Endpoint, secret: Mapping[str, Any]) -> list[str]:
+    """Which entries of the webhook secret are no keys, by name and place, never by value: `openai`, `openai[1]`."""
+    entry: Any = secret.get(endpoint.secret)
+    if isinstance(entry, list) and entry:
+        return [f"{endpoint.secret}[{place}]" for place, one in enumerate(entry) if not keys_of(one)]
+    return [] if keys_of(entry) else [endpoint.secret]
 
 
 def read(endpoint: Endpoint, body: Any) -> DeliveryFacts:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
 
 VERSION = "v1,"
 _PREFIX = "whsec_"
@@ -26,11 +25,6 @@ def keys_of(secret: str | None) -> tuple[bytes, ...]:
     if text.startswith(_PREFIX):
         return _nonempty(_key(text.removeprefix(_PREFIX)))
     return _nonempty(_key(text), utf8(text))
-
-
-def unusable(secrets: Sequence[str | None]) -> int:
-    """How many of the configured secrets are no keys at all; worth a line in the log."""
-    return sum(1 for secret in secrets if not keys_of(secret))
 
 
 def strict_base64(text: str) -> bytes | None:

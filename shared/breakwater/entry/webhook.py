@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from breakwater.domain.endpoints import DeliveryFacts, Endpoint, Outcome, read, secrets_of
+from breakwater.domain.endpoints import DeliveryFacts, Endpoint, Outcome, read, secrets_of, unusable_of
 from breakwater.domain.errors import BreakwaterError, SecretUnavailable
 from breakwater.domain.signature import Because, Refusal, Verified, parse, raw_body, verify
 from breakwater.usecases.intake import Facts, IntakeDeps, take
 
 Secrets = Callable[[], Mapping[str, Any]]
+_OF_SECRETS = (Because.NO_USABLE_SECRET, Because.WRONG_SIGNATURE)
 
 
 def webhook(
@@ -41,16 +42,17 @@ def _take(deps: IntakeDeps, endpoint: Endpoint, secrets: Secrets, event: Mapping
     body = raw_body(event.get("body"), event.get("isBase64Encoded") is True)
     if isinstance(body, Refusal):
         return _refuse(deps, endpoint, body)
+    secret = secrets()
     verdict = verify(
         body,
         event.get("headers"),
-        secrets_of(endpoint, secrets()),
+        secrets_of(endpoint, secret),
         deps.clock.now(),
         tolerance_s=endpoint.tolerance_s,
         names=endpoint.names,
     )
     if isinstance(verdict, Refusal):
-        return _refuse(deps, endpoint, verdict)
+        return _refuse(deps, endpoint, verdict, secret if verdict.because in _OF_SECRETS else None)
     parsed = parse(body)
     if isinstance(parsed, Refusal):
         return _refuse(deps, endpoint, parsed)
@@ -82,8 +84,13 @@ def _record(
     return _answer(200, take(deps, endpoint.name, verified.webhook_id, body, told))
 
 
-def _refuse(deps: IntakeDeps, endpoint: Endpoint, refusal: Refusal) -> dict[str, Any]:
-    deps.log.note("delivery_refused", endpoint=endpoint.name, why=refusal.reason)
+def _refuse(
+    deps: IntakeDeps, endpoint: Endpoint, refusal: Refusal, secret: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Say why; where our secret may be the cause, also which of its entries are no keys."""
+    unusable = [] if secret is None else unusable_of(endpoint, secret)
+    more = {"unusable_secrets": unusable} if unusable else {}
+    deps.log.note("delivery_refused", endpoint=endpoint.name, why=refusal.reason, **more)
     return _answer(refusal.status, refusal.reason)
 
 

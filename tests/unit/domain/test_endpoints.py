@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from breakwater.domain.endpoint_entries import load_endpoints
-from breakwater.domain.endpoints import DeliveryFacts, Outcome, endpoints_of, read, secrets_of
+from breakwater.domain.endpoints import DeliveryFacts, Outcome, endpoints_of, read, secrets_of, unusable_of
 from breakwater.domain.errors import InvalidPolicy
 from breakwater.domain.signature import STANDARD, HeaderNames
 
@@ -140,6 +140,22 @@ class TestConfiguration:
     def test_secrets_are_one_text_or_a_list(self, entry, secrets):
         """A rotation puts the new secret in front of the old one."""
         assert secrets_of(endpoint(), {"hooks": entry, "other": "x"}) == secrets
+
+    @pytest.mark.parametrize(
+        ("entry", "named"),
+        [
+            ("long-enough", []),
+            (["long-enough", "whsec_MDEyMzQ1Njc4OWFiY2RlZg=="], []),
+            ("", ["hooks"]),
+            (None, ["hooks"]),
+            ([], ["hooks"]),
+            ({"a": 1}, ["hooks"]),
+            (["long-enough", "whsec_***", None, 7], ["hooks[1]", "hooks[2]", "hooks[3]"]),
+        ],
+    )
+    def test_unusable_secrets_are_named_by_place(self, entry, named):
+        """Whoever repairs the secret learns where, and nobody reads what."""
+        assert unusable_of(endpoint(), {"hooks": entry}) == named
 
     @pytest.mark.parametrize(
         ("change", "field"),

@@ -20,7 +20,7 @@ from breakwater.domain.signature import (
     sign,
     verify,
 )
-from breakwater.domain.signing_keys import keys_of, unusable
+from breakwater.domain.signing_keys import keys_of
 
 NOW_S = 1_760_000_000
 NOW = NOW_S * 1000 + 999
@@ -204,7 +204,6 @@ class TestSecrets:
             refusal = verify(BODY, headers(signature), [secret], NOW)
 
             assert because(refusal) == (Because.NO_USABLE_SECRET, 503)
-        assert unusable([secret, SECRET]) == 1
 
     def test_no_secret_at_all_refuses_everything(self):
         """WH-07: an empty list is not an open door."""

@@ -144,7 +144,22 @@ def test_a_secret_that_is_none_refuses_everything_and_says_so(secret):
     attack = {**HEADERS, "webhook-signature": "v1,+2nSEGQWCql/jbvrJ06NaPq4DTPloFD/s5wazlrPLaA="}
 
     assert post(world, event(BODY, attack), {"openai": secret}) == (503, "no_usable_secret")
-    assert world.log.notes == [("delivery_refused", {"endpoint": "openai", "why": "no_usable_secret"})]
+    name, told = world.log.notes[0]
+    assert (name, told["why"]) == ("delivery_refused", "no_usable_secret")
+    assert told["unusable_secrets"] == (["openai[0]"] if secret == [""] else ["openai"])
+
+
+def test_a_refusal_names_the_secrets_that_can_not_have_signed_it():
+    """One of two is masked: the wrong signature may be its fault, so it is named by place and never by value."""
+    world = world_then()
+    attack = {**HEADERS, "webhook-signature": "v1,AAAA"}
+
+    assert post(world, event(BODY, attack), {"openai": [SECRET, "whsec_***"]}) == (401, "wrong_signature")
+    assert post(world, event(BODY, attack), {"openai": [SECRET]}) == (401, "wrong_signature")
+
+    told = [more for _, more in world.log.notes]
+    assert told[0] == {"endpoint": "openai", "why": "wrong_signature", "unusable_secrets": ["openai[1]"]}
+    assert told[1] == {"endpoint": "openai", "why": "wrong_signature"}
 
 
 @pytest.mark.parametrize("secret", [f"v1,{SECRET}", SECRET.removeprefix("whsec_"), f"{SECRET}\n"])
