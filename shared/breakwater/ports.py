@@ -255,6 +255,10 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
         """Condition: `due_at` and `processed_at` as read."""
         ...
 
+    def reopen_delivery(self, before: Delivery, after: Delivery) -> bool:
+        """An unprocessed record in place of a processed one. Condition: `processed_at` as read."""
+        ...
+
     def route(self, route_key: str) -> RouteState | None:
         """The state of a route; None when nobody ever closed it."""
         ...

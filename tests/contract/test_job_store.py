@@ -249,6 +249,29 @@ def test_a_delivery_is_recorded_once_and_closed_once(store):
     assert store.delivery("openai#ghost") is None
 
 
+def test_a_closed_delivery_is_reopened_once_as_it_was_read(store):
+    """Of two redeliveries one reopens it; what is open or was never there is left alone."""
+    closed = Delivery(
+        endpoint="openai",
+        webhook_id=f"wh-again-{id(store)}",
+        event_type="response.completed",
+        body_sha="a",
+        received_at=NOW,
+        processed_at=NOW + 9,
+        verdict="given_up",
+    )
+    store.record_delivery(closed)
+    fresh = replace(closed, received_at=NOW + 20, processed_at=None, verdict=None, due_at=NOW + 25)
+
+    assert not store.reopen_delivery(replace(closed, processed_at=NOW + 8), fresh)
+    assert store.reopen_delivery(closed, fresh)
+    assert not store.reopen_delivery(closed, fresh)
+    assert store.delivery(closed.id) == fresh
+    ghost = replace(closed, webhook_id="never-there")
+    assert not store.reopen_delivery(ghost, ghost)
+    assert store.delivery(ghost.id) is None
+
+
 def test_a_route_state_is_written_under_the_revision_it_read(store):
     """Two closers can't overwrite each other unseen."""
     key = f"route-{id(store)}"

@@ -190,6 +190,16 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         self._hook("update_delivery", "after")
         return True
 
+    def reopen_delivery(self, before: Delivery, after: Delivery) -> bool:
+        self._hook("reopen_delivery", "before")
+        key = (f"DELIVERY#{before.id}", "META")
+        current = delivery_of(self.items[key]) if key in self.items else None
+        if current is None or current.processed_at is None or current.processed_at != before.processed_at:
+            return False
+        self.items[key] = to_wire(delivery_attributes(after))
+        self._hook("reopen_delivery", "after")
+        return True
+
     def route(self, route_key: str) -> RouteState | None:
         self._hook("route", "before")
         item = self.items.get((f"ROUTE#{route_key}", "META"))

@@ -45,6 +45,10 @@ WRITES: Mapping[str, tuple[str, str]] = {
         "it is there, not processed, and `due_at` is as read",
         "somebody else works on it: skip",
     ),
+    "JobStore.reopen_delivery": (
+        "it is there, and `processed_at` is as read",
+        "another redelivery reopened it first: nudge what stands",
+    ),
     "JobStore.put_route": ("`rev` as read, or nothing there", "read again and recompute, at most five times"),
     "JobStore.count_usage": (
         "one transaction: no line for this execution yet; totals are added to",

@@ -111,6 +111,15 @@ class RecordTable:
         condition = when.Condition(when.EXISTS) & when.Condition(when.NOT_PROCESSED)
         if before.due_at is not None:
             condition &= when.Condition(when.DUE_AS_READ, {":read_due": before.due_at})
+        return self._replace_delivery(after, condition)
+
+    def reopen_delivery(self, before: Delivery, after: Delivery) -> bool:
+        """Put an unprocessed record in place of a processed one. Condition: `processed_at` as read."""
+        return self._replace_delivery(
+            after, when.Condition(when.PROCESSED_AS_READ, {":read_processed": before.processed_at})
+        )
+
+    def _replace_delivery(self, after: Delivery, condition: when.Condition) -> bool:
         try:
             with answered(StoreUnavailable, CONDITION_FAILED):
                 self._client.put_item(

@@ -16,6 +16,7 @@ from breakwater.domain.timing import DAY, NUDGE_GRACE
 from breakwater.ports import Clock, JobStore, Log, Queues
 
 KEEP_DAYS = 7
+REOPENED = frozenset({"given_up", "not_found"})  # closed without having been worked on: a redelivery is another chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +41,10 @@ class Facts:
 
 
 def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: Facts) -> str:
-    """Record and nudge one verified delivery: `recorded`, `repeated` or `conflicting` (same id, another body).
+    """Record and nudge one verified delivery, and say how it was known.
 
-    Raises `StoreUnavailable` when it could not be recorded; the sender then delivers again.
+    `recorded`; `repeated`; `reopened` (it had been closed without being worked on); `conflicting` (same id, another
+    body). Raises `StoreUnavailable` when it could not be recorded; the sender then delivers again.
     """
     now = deps.clock.now()
     delivery = Delivery(
@@ -62,7 +64,9 @@ def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: F
     verdict = _verdict(delivery, standing)
     if verdict == "conflicting":
         _keep_evidence(deps, delivery)
-    if (standing or delivery).processed_at is None:
+    if standing is not None and verdict == "reopened":
+        deps.store.reopen_delivery(standing, delivery)  # lost to another redelivery: that one stands, and is nudged
+    if standing is None or standing.processed_at is None or verdict == "reopened":
         _nudge(deps, delivery, now)
     deps.log.note(
         "delivery_taken",
@@ -78,7 +82,9 @@ def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: F
 def _verdict(delivery: Delivery, standing: Delivery | None) -> str:
     if standing is None:
         return "recorded"
-    return "repeated" if standing.body_sha == delivery.body_sha else "conflicting"
+    if standing.body_sha != delivery.body_sha:
+        return "conflicting"
+    return "reopened" if standing.verdict in REOPENED else "repeated"
 
 
 def _keep_evidence(deps: IntakeDeps, delivery: Delivery) -> None:

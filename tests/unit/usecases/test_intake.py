@@ -102,6 +102,60 @@ def test_a_delivery_whose_handler_crashed_is_reopened_by_a_later_redelivery():
     assert world.job(job_id).status is Status.SUCCEEDED
 
 
+def test_a_redelivery_of_one_that_was_given_up_is_worked_on():
+    """Nobody could be asked for three days; then the provider, or a person there, sends it again."""
+    world = World()
+    job_id = at_provider(world)
+    world.provider.finish("resp_1")
+    world.provider.keyless = True
+    deliver(world, completed("resp_1"))
+    world.clock.advance(3 * 24 * 60 * MINUTE + 1)
+    world.deliver("openai#msg_case_0001")
+    assert standing(world).verdict == "given_up"
+    world.provider.keyless = False
+
+    assert deliver(world, completed("resp_1")) == (200, "reopened")
+    assert standing(world).due_at is not None
+    world.pump()
+
+    assert standing(world).verdict == "settled"
+    assert world.job(job_id).status is Status.SUCCEEDED
+
+
+def test_a_redelivery_of_one_whose_job_was_not_found_is_asked_about_again():
+    """It was closed after ten minutes; sent again, it is as good as new."""
+    world = World()
+    deliver(world, completed("resp_of_others"))
+    pass_minutes(world, 20)
+    assert standing(world).verdict == "not_found"
+
+    assert deliver(world, completed("resp_of_others")) == (200, "reopened")
+    assert deliver(world, completed("resp_of_others")) == (200, "repeated")
+    assert deliver(world, completed("resp_9")) == (200, "conflicting")
+
+    assert standing(world).processed_at is None
+    assert standing(world).due_at is not None
+
+
+def test_two_redeliveries_at_once_reopen_it_once():
+    """The loser finds it open, and both nudge the same record."""
+    world = World()
+    deliver(world, completed("resp_of_others"))
+    pass_minutes(world, 20)
+    real = world.store.reopen_delivery
+
+    def raced(before, after):
+        assert real(before, after)
+        world.store.reopen_delivery = real
+        return real(before, after)
+
+    world.store.reopen_delivery = raced
+
+    assert deliver(world, completed("resp_of_others")) == (200, "reopened")
+
+    assert standing(world).processed_at is None
+
+
 def test_a_repetition_of_one_that_is_done_does_nothing():
     """No message, no question to the provider."""
     world = World()
