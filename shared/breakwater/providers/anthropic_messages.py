@@ -11,12 +11,12 @@ from typing import Any
 
 import httpx
 
+from breakwater.domain.reading import count, inside, lines, objects, tool_call, word
 from breakwater.domain.results import Call, Result, Usage
 from breakwater.domain.rules.endings import finish_reason
 from breakwater.providers import address
 from breakwater.providers.base import Adapter, Json
 from breakwater.providers.conversation import Part, Turn, joined, parameters_of, schema_of, without_system
-from breakwater.providers.reading import count, inside, lines, objects, tool_call, word
 from breakwater.providers.request import Request, in_header, post
 from breakwater.providers.session_httpx import HttpxSession
 from breakwater.providers.tools import Tool, tool_choice_of, tools_of

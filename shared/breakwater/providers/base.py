@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from breakwater.domain.classify import classify, succeeded
+from breakwater.domain.answers import judged
 from breakwater.domain.hints import exhausted_limits
 from breakwater.domain.results import Call, Completed, Found, Outcome, Refused, Result
 from breakwater.domain.rules.facts import request_id
 from breakwater.domain.signals import ErrorClass, Reply, Signal
 from breakwater.domain.stream_events import Resume
 from breakwater.ports import ProviderStream
-from breakwater.providers import reading
 from breakwater.providers.conversation import BadPayload, schema_of
 from breakwater.providers.request import Request, Session
 
@@ -108,15 +107,15 @@ class Adapter(ABC):
         lookup: bool = False,
     ) -> Completed | Refused:
         """A finished answer, or why there is none; with what came of it where something did."""
-        partial = result if result is not None and reading.says_something(result) else None
-        if result is None or not succeeded(reply):
-            signal = classify(self.provider, reply, route_key=self._route_key, lookup=lookup)
-            return Refused(signal=signal, partial=partial, provider_job_id=job_id)
-        whole = reading.structured(result) if wants_json else result
-        if whole is None:
-            signal = self.signal(ErrorClass.UNKNOWN, "adapter.not_json", reply)
-            return Refused(signal=signal, partial=partial, provider_job_id=job_id)
-        return Completed(result=whole)
+        return judged(
+            reply,
+            result,
+            provider=self.provider,
+            route_key=self._route_key,
+            wants_json=wants_json,
+            job_id=job_id,
+            lookup=lookup,
+        )
 
     def signal(self, error_class: ErrorClass, rule: str, reply: Reply | None = None) -> Signal:
         """A signal that the adapter itself has to give."""

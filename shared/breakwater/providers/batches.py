@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain.classify import classify, succeeded
+from breakwater.domain.reading import inside, word
 from breakwater.domain.rules.bodies import parse_json
 from breakwater.domain.signals import ErrorClass, Reply, Signal
-from breakwater.providers.reading import inside, word
 
 Json = Mapping[str, Any]
 Lines = Iterable[str | Json]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from breakwater.domain.reading import count, inside, micros, word
 from breakwater.domain.results import Result
-from breakwater.providers.reading import count, inside, micros, word
 
 _HEADERS = (
     ("x-litellm-model-id", "deployment"),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from breakwater.domain.reading import count, inside, lines, objects, text, tool_call, word
 from breakwater.domain.results import Call, Result, Usage
 from breakwater.domain.rules.endings import finish_reason
 from breakwater.domain.signals import Reply
@@ -17,7 +18,6 @@ from breakwater.providers.base import Json
 from breakwater.providers.conversation import Part, Turn, instructions_of, parameters_of, schema_of, turns_of
 from breakwater.providers.evidence import gateway_evidence, reported_cost
 from breakwater.providers.openai_base import OpenAIAdapter
-from breakwater.providers.reading import count, inside, lines, objects, text, tool_call, word
 from breakwater.providers.request import Request, in_header, post
 from breakwater.providers.tools import Tool, tool_choice_of, tools_of
 

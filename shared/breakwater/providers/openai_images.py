@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from breakwater.domain.reading import count, inside, objects, word
 from breakwater.domain.results import Call, Result, Usage
 from breakwater.providers.base import Json
 from breakwater.providers.conversation import BadPayload, parameters_of, turns_of
 from breakwater.providers.openai_base import OpenAIAdapter
-from breakwater.providers.reading import count, inside, objects, word
 from breakwater.providers.request import Request, in_header, post
 
 _MIMES = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from breakwater.domain.classify import classify, running
+from breakwater.domain.reading import inside, word
 from breakwater.domain.results import Accepted, Call, Found, Outcome, Result, Running
 from breakwater.domain.rules.endings import End
 from breakwater.domain.rules.facts import facts_of, request_id
@@ -18,7 +19,6 @@ from breakwater.providers import responses_body
 from breakwater.providers.base import Json
 from breakwater.providers.evidence import gateway_evidence, reported_cost
 from breakwater.providers.openai_base import OpenAIAdapter
-from breakwater.providers.reading import inside, word
 from breakwater.providers.request import Request, in_header, in_path, post
 
 _JOB, _EXECUTION = "breakwater_job_id", "breakwater_execution_id"

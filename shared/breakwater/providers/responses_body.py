@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from breakwater.domain.reading import count, inside, lines, objects, tool_call, word
 from breakwater.domain.results import Call, Result, Usage
 from breakwater.domain.rules.endings import finish_reason
 from breakwater.providers.conversation import Part, ToolCall, Turn, instructions_of, parameters_of, schema_of, turns_of
-from breakwater.providers.reading import count, inside, lines, objects, tool_call, word
 from breakwater.providers.tools import Tool, tool_choice_of, tools_of
 
 Json = Mapping[str, Any]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from breakwater.domain.reading import inside, lines, objects, text, word
 from breakwater.domain.stream_events import StreamEvent, TextDelta, ToolCallDelta
-from breakwater.providers.reading import inside, lines, objects, text, word
 from breakwater.providers.stream_assembler import Assembler, Json
 
 

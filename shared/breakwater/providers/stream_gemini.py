@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from breakwater.domain.reading import inside, objects, text, word
 from breakwater.domain.stream_events import EffectBegun, Progress, StreamEvent, TextDelta, ToolCallDelta
-from breakwater.providers.reading import inside, objects, text, word
 from breakwater.providers.stream_assembler import Assembler, Json
 
 _HEAD = ("modelVersion", "responseId", "promptFeedback", "usageMetadata")

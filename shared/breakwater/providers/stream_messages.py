@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from breakwater.domain.reading import inside, text
 from breakwater.domain.rules.endings import End
 from breakwater.domain.rules.streams import event_ending
 from breakwater.domain.stream_events import EffectBegun, Progress, StreamEvent, TextDelta, ToolCallDelta
-from breakwater.providers.reading import inside, text
 from breakwater.providers.stream_assembler import Assembler, Json
 
 _AT_PROVIDER = ("server_tool_use", "mcp_tool_use")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from breakwater.domain.classify import classify
+from breakwater.domain.reading import says_something
 from breakwater.domain.results import Call, Completed, Refused, Result
 from breakwater.domain.rules.bodies import parse_json
 from breakwater.domain.rules.endings import End as Ending
@@ -28,7 +29,6 @@ from breakwater.domain.stream_events import (
 )
 from breakwater.providers import transport
 from breakwater.providers.conversation import schema_of
-from breakwater.providers.reading import says_something
 from breakwater.providers.stream_assembler import Assembler
 
 if TYPE_CHECKING:

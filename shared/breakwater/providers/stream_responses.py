@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from breakwater.domain.reading import inside, text, word
 from breakwater.domain.stream_events import EffectBegun, Opened, Progress, StreamEvent, TextDelta, ToolCallDelta
-from breakwater.providers.reading import inside, text, word
 from breakwater.providers.stream_assembler import Assembler, Json
 
 _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})

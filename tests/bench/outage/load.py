@@ -61,12 +61,11 @@ class Ours:
 
     def background(self, asked: Asked, n: int) -> None:
         """Hand in work."""
-        answer = self._post(n, "/v1/jobs", "evaluation_bench", asked.key)
+        answer = self._post(n, "/v1/jobs", "support_summary", asked.key)
         asked.status, asked.job_id = answer.status_code, answer.json().get("job_id")
         asked.outcome = "accepted" if asked.job_id else "refused"
 
     def _post(self, n: int, path: str, workflow: str, key: str) -> httpx.Response:
-        workflow = {"evaluation_bench": "support_summary"}.get(workflow, workflow)
         body = {"workflow": workflow, "input": {"messages": [{"role": "user", "content": f"{key} please"}]}}
         return self._clients[n % OWNERS].post(path, json=body, headers={"idempotency-key": key})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,9 @@ class Plain:
         redrive = {"deadLetterTargetArn": self._arn(self.dlq_url), "maxReceiveCount": str(RECEIVES)}
         attributes = {"VisibilityTimeout": str(VISIBILITY_SECONDS), "RedrivePolicy": json.dumps(redrive)}
         self.queue_url = self._sqs.create_queue(QueueName=NAME, Attributes=attributes)["QueueUrl"]
+        role = any_role(self._cloud)
         for handler in ("interactive", "background"):
-            self._function(handler)
+            self._function(handler, role)
         self._lambda.create_event_source_mapping(
             EventSourceArn=self._arn(self.queue_url),
             FunctionName=f"{NAME}-background",
@@ -52,13 +54,13 @@ class Plain:
             BillingMode="PAY_PER_REQUEST",
         )
 
-    def _function(self, handler: str) -> None:
+    def _function(self, handler: str, role: str) -> None:
         ours = self._lambda.get_function_configuration(FunctionName="breakwater-local-run")
         layers = [one["Arn"] for one in ours["Layers"]]
         self._lambda.create_function(
             FunctionName=f"{NAME}-{handler}",
             Runtime=ours["Runtime"],
-            Role=ours["Role"],
+            Role=role,
             Handler=f"app.{handler}",
             Code={"ZipFile": _zipped()},
             Timeout=FUNCTION_SECONDS,
@@ -70,7 +72,6 @@ class Plain:
                     "PROVIDER_URL": self._provider_url,
                     "CALL_SECONDS": str(CALL_SECONDS),
                     "POWERTOOLS_SERVICE_NAME": NAME,
-                    # its role is ours, which knows nothing of its table
                     "AWS_ACCESS_KEY_ID": "test",
                     "AWS_SECRET_ACCESS_KEY": "test",
                 }
@@ -86,6 +87,20 @@ class Plain:
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         found: dict[str, Any] = self._sqs.get_queue_attributes(QueueUrl=self.queue_url, AttributeNames=names)
         return sum(int(found["Attributes"][name]) for name in names)
+
+
+def any_role(cloud: LocalCloud) -> str:
+    """A role with every right, for what is not ours; the emulator enforces roles."""
+    iam, anybody = cloud.client("iam"), {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
+    name = f"{NAME}-{uuid.uuid4().hex[:8]}"
+    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust))["Role"]
+    iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=_document(anybody))
+    return str(role["Arn"])
+
+
+def _document(statement: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 def _zipped() -> bytes:

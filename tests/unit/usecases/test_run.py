@@ -326,6 +326,68 @@ def test_low_priority_is_turned_away_while_people_wait_long():
     assert world.submit("plain_chat", key="old", priority="low").job.job_id == before.job_id
 
 
+def turned_away(world, **more):
+    """The interactive lane waits for longer than this priority may, and the answer to one more request."""
+    slow = world.submit("sync", key="s").job.with_(lane=Lane.INTERACTIVE_ADMISSION)
+    notice_wait(world.deps, slow, world.clock.now() + 20_000)
+    return run_in(world, key="new", priority="low", **more)
+
+
+def test_who_is_turned_away_gets_the_last_result_and_is_told_both():
+    """Labelled with its age, beside the refusal; no job is made, so the key stays free."""
+    world = world_with()
+    first = run_in(world, key="old", user_ref="u1").job
+    world.clock.advance(600_000)
+    throw(world.deps, Switch(name=SwitchName.SERVE_LAST_RESULT, who="ann", why="outage", since=1))
+    jobs = [pk for pk, sk in world.store.items if sk == "META"]
+
+    ran = turned_away(world, user_ref="u1")
+    shown = answer(world.deps, ran)
+    body = json.loads(shown["body"])
+
+    assert isinstance(ran, TurnedAway)
+    assert (shown["statusCode"], shown["headers"]["warning"][:3]) == (200, "110")
+    assert int(shown["headers"]["age"]) >= 600
+    assert int(shown["headers"]["retry-after"]) == 20
+    assert (body["live"], body["latest"]["live"], body["latest"]["job_id"]) == (False, False, first.job_id)
+    assert body["latest"]["age_ms"] >= 600_000
+    assert body["refused"] == {
+        "status": 503,
+        "rule": "shed_priority_below",
+        "detail": "Work of this priority is turned away while capacity is short.",
+        "retry_after_ms": 20_000,
+    }
+    assert [pk for pk, sk in world.store.items if sk == "META"] == [*jobs, f"JOB#{world.submit(key='s').job.job_id}"]
+
+
+@pytest.mark.parametrize("missing", ["switch", "another workflow's switch", "policy", "user", "owner", "store"])
+def test_without_a_last_result_that_may_be_served_a_refusal_is_a_refusal(missing):
+    """The switch, the policy and a result of the very same owner and user: one is missing, and it is 503."""
+    world = world_with()
+    run_in(world, key="old", user_ref="u1")
+    concerned = ("only_now",) if missing == "another workflow's switch" else ()
+    if missing != "switch":
+        serve = Switch(name=SwitchName.SERVE_LAST_RESULT, who="ann", why="outage", since=1, workflows=concerned)
+        throw(world.deps, serve)
+    if missing == "store":
+
+        def down(name, _when):
+            if name == "latest" and any("chat" in key for key in world.store.newest):
+                raise StoreUnavailable
+
+        for lane in ("LANE#interactive_admission", "LANE#interactive_admission#acme"):
+            world.deps.noticed.read[lane] = (world.clock.now(), {"wait_ms": 20_000, "at": world.clock.now()})
+        world.store._hook = down
+    workflow = "plain_chat" if missing == "policy" else "chat"
+    caller = owner("stranger") if missing == "owner" else OWNER
+
+    with pytest.raises(Overloaded) as caught:
+        turned_away(world, workflow=workflow, caller=caller, user_ref="u2" if missing == "user" else "u1")
+
+    pointer = {"latest": "/v1/workflows/chat/latest"} if workflow == "chat" else {}
+    assert caught.value.ids == pointer
+
+
 def test_a_quiet_system_writes_no_backlog():
     """Only noticeable waits are told, and not by every job."""
     world = world_with()
