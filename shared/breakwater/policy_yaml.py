@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from breakwater.domain.checked import Kind, checked
 from breakwater.domain.complaints import complaints
 from breakwater.domain.crosscheck import Finding, findings
 from breakwater.domain.endpoint_entries import load_endpoints
@@ -26,7 +27,6 @@ from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route
 from breakwater.domain.schedule_request import unfit
 from breakwater.domain.schedules import load_schedules
-from breakwater.domain.strategy import Model
 
 ROUTES, SCHEDULES, ENDPOINTS = "routes.yaml", "schedules.yaml", "endpoints.yaml"
 
@@ -174,11 +174,11 @@ def _parse(path: Path, problems: list[str]) -> dict[str, Any]:
     return {}
 
 
-def _model(kind: type[Model], data: dict[str, Any], where: str, problems: list[str]) -> Model | None:
+def _model(kind: type[Kind], data: dict[str, Any], where: str, problems: list[str]) -> Kind | None:
     if not data:
         return None  # said already
     try:
-        return kind.model_validate(data)
+        return checked(kind, data)
     except ValidationError as error:
         joint = ": " if where.endswith((".yaml", ".yml")) else "."
         problems.extend(f"{where}{joint}{path}: {text}" for path, text in complaints(kind, error))

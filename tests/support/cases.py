@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from breakwater.domain.case import Decision
+from breakwater.domain.checked import policy_of, route_of
 from breakwater.domain.decide import decide
 from breakwater.domain.job import Execution, Job
-from breakwater.domain.policy import Policy, policy_of
+from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Lane, Status, Visibility
@@ -29,7 +30,7 @@ LANES: dict[str, Any] = {
 
 def make_route(route_key: str = "first", **more: Any) -> Route:
     """A text route about which everything is known."""
-    return Route.model_validate(
+    return route_of(
         {
             "route_key": route_key,
             "provider": "openai",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from breakwater.domain.policy import policy_of
+from breakwater.domain.checked import policy_of, route_of
 from breakwater.domain.routes import Catalogue, Route
 
 _STRATEGY: dict[str, Any] = {
@@ -23,7 +23,7 @@ def policy(workflow: str, **more: Any) -> Any:
 
 def route(route_key: str, **more: Any) -> Route:
     """A synchronous text route with prices."""
-    return Route.model_validate(
+    return route_of(
         {
             "route_key": route_key,
             "provider": "openai",

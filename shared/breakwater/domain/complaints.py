@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -25,12 +26,13 @@ _TEXTS: Mapping[str, str] = {
     "string_pattern_mismatch": "must match {pattern}, got {got}",
     "tuple_type": "must be a list, got {got}",
     "model_type": "must be a mapping of keys, got {got}",
+    "dataclass_type": "must be a mapping of keys, got {got}",
     "date_from_datetime_parsing": "must be a date like 2026-11-30, got {got}",
     "date_type": "must be a date like 2026-11-30, got {got}",
 }
 
 
-def complaints(kind: type[BaseModel], error: ValidationError) -> Iterator[tuple[str, str]]:
+def complaints(kind: type, error: ValidationError) -> Iterator[tuple[str, str]]:
     """Path and text of everything that is wrong, in the order of the file's model."""
     for one in error.errors(include_url=False):
         yield path_of(one["loc"]), _text(kind, one)
@@ -44,8 +46,8 @@ def path_of(loc: tuple[int | str, ...]) -> str:
     return path or "file"
 
 
-def _text(kind: type[BaseModel], one: ErrorDetails) -> str:
-    if one["type"] == "extra_forbidden":
+def _text(kind: type, one: ErrorDetails) -> str:
+    if one["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return _unknown_key(kind, one["loc"])
     if one["type"] == "value_error":
         return str(one["ctx"]["error"])
@@ -57,22 +59,31 @@ def _shown(value: Any) -> str:
     return "nothing" if value is None else repr(value)[:60]
 
 
-def _unknown_key(kind: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    known = tuple(_model_at(kind, loc[:-1]).model_fields)
+def _unknown_key(kind: type, loc: tuple[int | str, ...]) -> str:
+    known = tuple(_fields(_model_at(kind, loc[:-1])))
     near = get_close_matches(str(loc[-1]), known, n=1)
     advice = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
     return f"is not a known key; {advice}"
 
 
-def _model_at(kind: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseModel]:
+def _model_at(kind: type, loc: tuple[int | str, ...]) -> type:
     for part in loc:
         if isinstance(part, str):
-            kind = _models(kind.model_fields[part].annotation)[0]
+            kind = _models(_fields(kind)[part])[0]
     return kind
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
+def _fields(kind: type) -> dict[str, Any]:
+    """The keys of a model, and what they hold."""
+    if issubclass(kind, BaseModel):
+        return {name: one.annotation for name, one in kind.model_fields.items()}
+    hints = get_type_hints(kind)
+    return {one.name: hints[one.name] for one in fields(kind)}  # type: ignore[arg-type] # else it is a dataclass
+
+
+def _models(annotation: Any) -> list[type]:
     """The models an annotation speaks of, through unions and tuples."""
     if get_origin(annotation) in (Union, UnionType, tuple):
         return [model for inner in get_args(annotation) for model in _models(inner)]
-    return [annotation] if isinstance(annotation, type) and issubclass(annotation, BaseModel) else []
+    known = isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_dataclass(annotation))
+    return [annotation] if known else []

@@ -12,21 +12,16 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, StrictBool, model_validator
-
+from breakwater.domain.model import Count, Flag, Model, Ms, Positive, Rule, Words
 from breakwater.domain.states import Lane, Priority
 from breakwater.domain.strategy import (
     BackgroundLane,
     Backoff,
-    Count,
     FailClosedReason,
     InteractiveLane,
     Lanes,
-    Model,
-    Ms,
-    Positive,
     Strategy,
     StreamLane,
 )
@@ -36,8 +31,8 @@ DEFAULT_ROUTE = "default"  # stands for the catalogue's `default_route`
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 MAX_DEADLINE = GATEWAY_TIMEOUT - RESPONSE_RESERVE
 
-Name = Annotated[str, Field(pattern=NAME)]
-RouteKey = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,98}$")]
+Name = Annotated[str, Rule(pattern=NAME)]
+RouteKey = Annotated[str, Rule(pattern=r"^[a-z0-9][a-z0-9._-]{0,98}$")]
 
 
 class QualityTier(StrEnum):
@@ -51,17 +46,21 @@ class QualityTier(StrEnum):
 QUALITY_RANK = {QualityTier.ECONOMY: 0, QualityTier.STANDARD: 1, QualityTier.PREMIUM: 2}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fallback(Model):
     """An approved other route: referred to by name, with who approved it and when."""
 
+    parts: ClassVar = {"approved_on": date.fromisoformat}
+
     name: Name
     route: RouteKey
-    approved_by: Annotated[str, Field(min_length=1)]
+    approved_by: Words
     approved_on: date
-    contract_version: Annotated[str, Field(min_length=1)]
+    contract_version: Words
     max_attempts: Positive = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataBoundary(Model):
     """Where the data may go. A list that is not given restricts nothing, but a fallback must then match its origin."""
 
@@ -72,12 +71,13 @@ class DataBoundary(Model):
     boundaries: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract(Model):
     """What an answer needs, whoever gives it. Token numbers size the context window and the cost ceiling."""
 
-    json_schema: StrictBool = False
-    tools: StrictBool = False
-    streaming: StrictBool = False
+    json_schema: Flag = False
+    tools: Flag = False
+    streaming: Flag = False
     media: Literal["image", "video"] | None = None
     safety: tuple[str, ...] = ()
     context_window: Positive | None = None
@@ -86,6 +86,7 @@ class OutputContract(Model):
     images: Count = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits(Model):
     """How much of this workflow may be in flight at once; a scope without a number is not limited.
 
@@ -108,8 +109,19 @@ class LaneBudget:
     backoff: Backoff
 
 
+@dataclass(frozen=True, kw_only=True)  # without slots: it remembers its hash
 class Policy(Model):
     """Everything one workflow's file says."""
+
+    parts: ClassVar = {
+        "ai_api_queueing_strategy": Strategy.of,
+        "fallbacks": Fallback.of,
+        "priority": Priority,
+        "data_boundary": DataBoundary.of,
+        "quality_tier": QualityTier,
+        "output_contract": OutputContract.of,
+        "limits": Limits.of,
+    }
 
     workflow: Name
     ai_api_queueing_strategy: Strategy
@@ -118,31 +130,30 @@ class Policy(Model):
     mode: Literal["sync", "background"] = "sync"
     priority: Priority = Priority.NORMAL
     side_effects: Literal["none", "paid", "external"] = "none"
-    deadline_ms: Annotated[int, Field(strict=True, ge=1_000, le=MAX_DEADLINE)] = 25 * SECOND
+    deadline_ms: Annotated[int, Rule(strict=True, ge=1_000, le=MAX_DEADLINE)] = 25 * SECOND
     min_call_ms: Ms = 2 * SECOND  # less than this is not worth a call
-    retry_now_max_ms: Annotated[int, Field(strict=True, ge=0, le=5_000)] = 2 * SECOND
+    retry_now_max_ms: Annotated[int, Rule(strict=True, ge=0, le=5_000)] = 2 * SECOND
     webhook_grace_ms: Ms = 60 * SECOND
     provider_deadline_ms: Positive = HOUR
     expected_duration_ms: Positive = 30 * SECOND
     review_max_age_ms: Positive = 7 * DAY
     dedupe_window_ms: Positive = DAY
-    retention_days: Annotated[int, Field(strict=True, ge=1, le=3_650)] = 30
-    accept_truncated: StrictBool = False
-    serve_latest: StrictBool = False
-    require_same_served_model: StrictBool = False
+    retention_days: Annotated[int, Rule(strict=True, ge=1, le=3_650)] = 30
+    accept_truncated: Flag = False
+    serve_latest: Flag = False
+    require_same_served_model: Flag = False
     manual_retries: Count = 1
-    requires_approval: StrictBool = False  # a person agrees before the first call
-    fallback_needs_approval: StrictBool = False  # a person agrees before each change of route
+    requires_approval: Flag = False  # a person agrees before the first call
+    fallback_needs_approval: Flag = False  # a person agrees before each change of route
     data_boundary: DataBoundary = DataBoundary()
     quality_tier: QualityTier | None = None  # the least that will do
     cost_cap_micros: Positive | None = None  # per attempt
     output_contract: OutputContract = OutputContract()
     limits: Limits = Limits()
-    schedule_pause: StrictBool = False  # skip this workflow's scheduled runs while its route is closed
+    schedule_pause: Flag = False  # skip this workflow's scheduled runs while its route is closed
     description: str = ""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def __post_init__(self) -> None:
         names = [fallback.name for fallback in self.fallbacks]
         routes = [self.route, *(fallback.route for fallback in self.fallbacks)]
         if len(set(names)) < len(names) or len(set(routes)) < len(routes):
@@ -151,7 +162,6 @@ class Policy(Model):
             raise ValueError("require_same_served_model allows no fallbacks: results must stay comparable")
         if self.min_call_ms + RESPONSE_RESERVE > self.deadline_ms:
             raise ValueError(f"min_call_ms + {RESPONSE_RESERVE} (reserve) must fit into deadline_ms")
-        return self
 
     @property
     def lanes(self) -> Lanes:
@@ -176,7 +186,7 @@ class Policy(Model):
     @cached_property
     def hash(self) -> str:
         """Names this exact policy: 16 hex digits over its canonical JSON."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(self.plain(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def has_lane(self, lane: Lane) -> bool:
@@ -219,8 +229,3 @@ class Policy(Model):
             return self.lanes.stream_recovery
         start = self.lanes.interactive_admission or InteractiveLane()
         return StreamLane(max_wait_ms=start.max_wait_ms, max_attempts=start.max_attempts, backoff=start.backoff)
-
-
-def policy_of(data: Any) -> Policy:
-    """A policy from plain data (YAML or JSON as read); raises pydantic's ValidationError."""
-    return Policy.model_validate(data)

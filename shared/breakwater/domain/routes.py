@@ -6,28 +6,36 @@ A route is what is throttled, broken or closed as one: gateway or provider endpo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import Field, StrictBool, field_validator, model_validator
-from pydantic_core import from_json, to_json
+from typing import Annotated, Any, ClassVar, Literal
 
 from breakwater.domain.errors import NotFound
+from breakwater.domain.model import After, Count, Flag, Model, Positive, Rule, Words
 from breakwater.domain.policy import DEFAULT_ROUTE, Policy, QualityTier, RouteKey
-from breakwater.domain.strategy import Count, Model, Positive
 
 Endpoint = Literal["responses", "images", "chat", "messages", "generate_content"]
 
 
+def _secure(url: str) -> str:
+    if not url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        raise ValueError("must begin with https://")
+    return url.rstrip("/")
+
+
+Url = Annotated[str, After(_secure)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities(Model):
     """What the endpoint can do with this model. `webhook` names the intake endpoint its events come to."""
 
-    tools: StrictBool | None = None
-    json_schema: StrictBool | None = None
-    streaming: StrictBool | None = None
-    background: StrictBool = False
+    tools: Flag | None = None
+    json_schema: Flag | None = None
+    streaming: Flag | None = None
+    background: Flag = False
     webhook: str | None = None
     context_window: Positive | None = None
     max_output_tokens: Positive | None = None
@@ -35,15 +43,17 @@ class Capabilities(Model):
     safety: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observability(Model):
     """What an answer tells about itself."""
 
-    served_model: StrictBool | None = None
-    usage: StrictBool | None = None
-    request_id: StrictBool | None = None
-    route_result: StrictBool | None = None
+    served_model: Flag | None = None
+    usage: Flag | None = None
+    request_id: Flag | None = None
+    route_result: Flag | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoutePrices(Model):
     """Micro-dollars per million tokens, and per image."""
 
@@ -53,6 +63,7 @@ class RoutePrices(Model):
     image: Count | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteLimits(Model):
     """The most this route is given; a scope without a number is not limited."""
 
@@ -63,23 +74,36 @@ class RouteLimits(Model):
     per_user: Positive | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueEntry(Model):
     """When and where model, prices and limits were last looked up."""
 
+    parts: ClassVar = {"as_of": date.fromisoformat}
+
     as_of: date
-    source: Annotated[str, Field(min_length=1)]
+    source: Words
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Route(Model):
     """One way to a model."""
+
+    parts: ClassVar = {
+        "capabilities": Capabilities.of,
+        "quality_tier": QualityTier,
+        "observability": Observability.of,
+        "prices": RoutePrices.of,
+        "limits": RouteLimits.of,
+        "catalogue": CatalogueEntry.of,
+    }
 
     route_key: RouteKey
     provider: Literal["openai", "anthropic", "gemini", "gateway"]
     endpoint: Endpoint
-    model: Annotated[str, Field(min_length=1)]
-    credential: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,98}$")]
+    model: Words
+    credential: Annotated[str, Rule(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,98}$")]
     gateway: str | None = None
-    base_url: str | None = None
+    base_url: Url | None = None
     capabilities: Capabilities = Capabilities()
     quality_tier: QualityTier | None = None
     vendor: str | None = None
@@ -89,22 +113,12 @@ class Route(Model):
     observability: Observability = Observability()
     prices: RoutePrices | None = None
     limits: RouteLimits = RouteLimits()
-    timeout_ms: Annotated[int, Field(strict=True, ge=1_000, le=600_000)] = 30_000
+    timeout_ms: Annotated[int, Rule(strict=True, ge=1_000, le=600_000)] = 30_000
     catalogue: CatalogueEntry
 
-    @field_validator("base_url")
-    @classmethod
-    def _secure(cls, url: str | None) -> str | None:
-        local = ("http://127.0.0.1", "http://localhost")
-        if url is not None and not url.startswith(("https://", *local)):
-            raise ValueError("must begin with https://")
-        return url.rstrip("/") if url else url
-
-    @model_validator(mode="after")
-    def _reachable(self) -> Self:
+    def __post_init__(self) -> None:
         if self.provider == "gateway" and not (self.gateway and self.base_url):
             raise ValueError("a gateway route needs gateway (its name) and base_url")
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +154,13 @@ class Catalogue:
         """The route under this key; `default` means the catalogue's default route."""
         key = self.default_route or key if key == DEFAULT_ROUTE else key
         if key not in self.routes and key in self._raw_routes:
-            self.routes[key] = Route.model_validate(self._raw_routes[key])
+            self.routes[key] = Route.of(self._raw_routes[key])
         return self.routes.get(key)
 
     def policy(self, workflow: str) -> Policy | None:
         """The policy of this workflow."""
         if workflow not in self.policies and workflow in self._raw_policies:
-            self.policies[workflow] = Policy.model_validate(self._raw_policies[workflow])
+            self.policies[workflow] = Policy.of(self._raw_policies[workflow])
         return self.policies.get(workflow)
 
     def workflows(self) -> tuple[str, ...]:
@@ -168,24 +182,19 @@ class Catalogue:
         """The compiled form: JSON, keys sorted, defaults left out."""
         routes = [self.route(key) for key in self.route_keys()]
         policies = [self.policy(name) for name in self.workflows()]
-        return (
-            to_json(
-                {
-                    "default_route": self.default_route,
-                    "routes": {one.route_key: _plain(one) for one in routes if one},
-                    "policies": {one.workflow: _plain(one) for one in policies if one},
-                    "schedules": self.schedules,
-                    "endpoints": self.endpoints,
-                },
-                indent=1,
-            )
-            + b"\n"
-        )
+        compiled = {
+            "default_route": self.default_route,
+            "routes": {one.route_key: one.plain(sparse=True) for one in routes if one},
+            "policies": {one.workflow: one.plain(sparse=True) for one in policies if one},
+            "schedules": self.schedules,
+            "endpoints": self.endpoints,
+        }
+        return json.dumps(compiled, indent=1, ensure_ascii=False).encode() + b"\n"
 
     @classmethod
     def load(cls, text: str | bytes) -> Catalogue:
         """The catalogue from its compiled form. Cheap: nothing is validated before somebody asks for it."""
-        data = from_json(text)
+        data = json.loads(text)
         return cls(
             schedules=data["schedules"],
             endpoints=data["endpoints"],
@@ -193,7 +202,3 @@ class Catalogue:
             _raw_routes=data["routes"],
             _raw_policies=data["policies"],
         )
-
-
-def _plain(model: Model) -> dict[str, Any]:
-    return model.model_dump(mode="json", exclude_defaults=True)

@@ -6,15 +6,11 @@ of the reason → place table: what a list does not name keeps its default place
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
-
+from breakwater.domain.model import Flag, Model, Ms, Positive
 from breakwater.domain.states import Priority
-
-Ms = Annotated[int, Field(strict=True, ge=0)]
-Count = Annotated[int, Field(strict=True, ge=0)]
-Positive = Annotated[int, Field(strict=True, ge=1)]
 
 SIGNAL_FIELDS: Final = (
     "http_status",
@@ -77,12 +73,6 @@ FailClosedReason = Literal[
 ]
 
 
-class Model(BaseModel):
-    """A frozen value that refuses keys it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 def no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     """The same tuple; raises ValueError where a value stands twice."""
     twice = sorted({value for value in values if values.count(value) > 1})
@@ -91,6 +81,7 @@ def no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff(Model):
     """Full jitter: a random wait between `min_ms` and a window that doubles from `base_ms` up to `cap_ms`."""
 
@@ -98,32 +89,32 @@ class Backoff(Model):
     cap_ms: Positive = 60_000
     min_ms: Ms = 250
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def __post_init__(self) -> None:
         if not self.min_ms <= self.base_ms <= self.cap_ms:
             raise ValueError(f"min_ms <= base_ms <= cap_ms, got {self.min_ms}, {self.base_ms}, {self.cap_ms}")
-        return self
 
 
 INTERACTIVE_BACKOFF = Backoff(base_ms=500, cap_ms=30_000, min_ms=250)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Classify(Model):
     """Which fields a provider answer becomes; every signal carries all six."""
 
     fields: tuple[SignalField, ...] = SIGNAL_FIELDS
 
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def __post_init__(self) -> None:
         no_repeats(self.fields)
         missing = [name for name in SIGNAL_FIELDS if name not in self.fields]
         if missing:
             raise ValueError(f"leaves out {', '.join(missing)}; every signal carries all six fields")
-        return self
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InteractiveLane(Model):
     """A person waits: a short queue, few attempts, a clear end."""
+
+    parts: ClassVar = {"shed_priority_below": Priority, "backoff": Backoff.of}
 
     max_wait_ms: Ms = 4_000
     max_attempts: Positive = 2
@@ -131,23 +122,30 @@ class InteractiveLane(Model):
     backoff: Backoff = INTERACTIVE_BACKOFF
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLane(Model):
     """A stream that broke before its first token."""
+
+    parts: ClassVar = {"backoff": Backoff.of}
 
     max_wait_ms: Ms = 4_000
     max_attempts: Positive = 2
     backoff: Backoff = INTERACTIVE_BACKOFF
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundLane(Model):
     """Nobody waits: bounded by age and attempts."""
 
+    parts: ClassVar = {"backoff": Backoff.of}
+
     max_queue_age_ms: Positive = 900_000
     max_attempts: Positive = 5
-    require_idempotency_key: StrictBool = True
+    require_idempotency_key: Flag = True
     backoff: Backoff = Backoff()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerReviewLane(Model):
     """A person must decide. `approvers` says who, for people to read."""
 
@@ -159,6 +157,7 @@ class OwnerReviewLane(Model):
     approvers: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterLane(Model):
     """It can't be saved without a person."""
 
@@ -169,8 +168,17 @@ class DeadLetterLane(Model):
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes(Model):
     """The promises of a workflow. A lane that is not named is not promised; one that does work is needed."""
+
+    parts: ClassVar = {
+        "interactive_admission": InteractiveLane.of,
+        "stream_recovery": StreamLane.of,
+        "background_retry": BackgroundLane.of,
+        "owner_review": OwnerReviewLane.of,
+        "dead_letter": DeadLetterLane.of,
+    }
 
     interactive_admission: InteractiveLane | None = None
     stream_recovery: StreamLane | None = None
@@ -178,43 +186,49 @@ class Lanes(Model):
     owner_review: OwnerReviewLane = OwnerReviewLane()
     dead_letter: DeadLetterLane = DeadLetterLane()
 
-    @model_validator(mode="after")
-    def _usable(self) -> Self:
+    def __post_init__(self) -> None:
         if self.interactive_admission is None and self.background_retry is None:
             raise ValueError("needs interactive_admission or background_retry")
         both = set(self.owner_review.enter_when) & set(self.dead_letter.enter_when)
         if both:
             raise ValueError(f"{', '.join(sorted(both))} can't enter owner_review and dead_letter both")
-        return self
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backpressure(Model):
     """What shares one concurrency limit, and who is released first."""
 
     concurrency_key: tuple[Scope, ...] = ("owner_key", "provider", "requested_model", "endpoint_type")
     release_order: tuple[ReleaseKey, ...] = ("ready_at", "priority", "created_at")
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def __post_init__(self) -> None:
         no_repeats(self.concurrency_key)
         no_repeats(self.release_order)
         if self.release_order[:1] != ("ready_at",):
             raise ValueError("release_order must begin with ready_at: nothing is released before its time")
-        return self
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FallbackRules(Model):
     """Which clauses of the contract must hold. `allowed_before_first_token: false` means: never falls back."""
 
-    allowed_before_first_token: StrictBool = True
-    require_equivalent_tools: StrictBool = True
-    require_schema_match: StrictBool = True
-    require_cost_cap: StrictBool = True
-    require_data_boundary_match: StrictBool = True
+    allowed_before_first_token: Flag = True
+    require_equivalent_tools: Flag = True
+    require_schema_match: Flag = True
+    require_cost_cap: Flag = True
+    require_data_boundary_match: Flag = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy(Model):
     """The customer's `ai_api_queueing_strategy`."""
+
+    parts: ClassVar = {
+        "lanes": Lanes.of,
+        "classify": Classify.of,
+        "backpressure": Backpressure.of,
+        "fallback": FallbackRules.of,
+    }
 
     lanes: Lanes
     classify: Classify = Classify()

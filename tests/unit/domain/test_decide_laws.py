@@ -251,7 +251,7 @@ WORLDS = st.builds(
 def at_the_end(world: World) -> World:
     """The same world where only a fallback can help: attempts gone, and approved fallbacks there."""
     approved = make_policy(fallbacks=FALLBACKS[2], lanes=LANES[2]).fallbacks
-    policy = world.policy.model_copy(update={"fallbacks": approved})
+    policy = replace(world.policy, fallbacks=approved)
     job = world.job.with_(
         lane=Lane.BACKGROUND_RETRY,
         attempt=policy.lane(Lane.BACKGROUND_RETRY).max_attempts,

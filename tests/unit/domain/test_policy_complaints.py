@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from breakwater.domain.checked import policy_of
 from breakwater.domain.complaints import complaints, path_of
 from breakwater.domain.policy import Policy
 from tests.support.cases import LANES, fallback
@@ -16,7 +17,7 @@ def said(change: dict[str, Any], strategy: dict[str, Any] | None = None) -> list
     """All complaints about a policy, as lines."""
     raw = {"workflow": "chat", "ai_api_queueing_strategy": {"lanes": LANES, **(strategy or {})}, **change}
     with pytest.raises(ValidationError) as caught:
-        Policy.model_validate(raw)
+        policy_of(raw)
     return [f"{path}: {text}" for path, text in complaints(Policy, caught.value)]
 
 
@@ -72,7 +73,7 @@ def test_the_example_of_the_manual():
 def test_a_missing_key_is_named():
     """With what to do about it."""
     with pytest.raises(ValidationError) as caught:
-        Policy.model_validate({"workflow": "chat"})
+        policy_of({"workflow": "chat"})
 
     assert list(complaints(Policy, caught.value)) == [("ai_api_queueing_strategy", "is missing; add it")]
 

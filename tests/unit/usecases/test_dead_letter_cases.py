@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -180,7 +181,7 @@ def test_a_retry_goes_to_the_default_route_by_its_own_name():
     """A policy that names no route gets the catalogue's; `default` is no route that could be closed."""
     world = World()
     policies = world.deps.catalogue.policies
-    policies["sync"] = policies["sync"].model_copy(update={"route": "default"})
+    policies["sync"] = replace(policies["sync"], route="default")
     job_id = dead(world)
 
     job = again(world.deps, world.job(job_id), policies["sync"], "acme")

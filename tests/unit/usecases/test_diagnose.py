@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from breakwater.domain.policy import Limits
@@ -103,7 +105,7 @@ def paused(world):
 def no_slot(world):
     """No slot."""
     policy = world.deps.catalogue.policies["summary"]
-    limited = policy.model_copy(update={"limits": Limits(per_workflow=1)})
+    limited = replace(policy, limits=Limits(per_workflow=1))
     world.deps.catalogue.policies["summary"] = limited
     world.submit("summary", "first")
     world.pump()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from breakwater.domain.errors import TooLate
@@ -70,9 +72,8 @@ def test_two_people_decide_once():
 def test_spend_that_ran_out_goes_on_elsewhere():
     """The person names an approved fallback; the job keeps what it asked for."""
     world = World()
-    world.deps.catalogue.policies["fallback"] = world.deps.catalogue.policies["fallback"].model_copy(
-        update={"fallback_needs_approval": True}
-    )
+    policies = world.deps.catalogue.policies
+    policies["fallback"] = replace(policies["fallback"], fallback_needs_approval=True)
     world.provider.script = [refusal(ErrorClass.SPEND, 429)]
     job_id = held(world, "fallback")
 
@@ -98,10 +99,10 @@ def test_a_route_that_breaks_a_clause_can_not_be_approved():
     """An approved fallback whose route changed since is refused by clause."""
     world = World()
     policy = world.deps.catalogue.policies["fallback"]
-    world.deps.catalogue.policies["fallback"] = policy.model_copy(update={"requires_approval": True})
+    world.deps.catalogue.policies["fallback"] = replace(policy, requires_approval=True)
     route = world.deps.catalogue.routes["other"]
-    observability = route.observability.model_copy(update={"usage": False})
-    world.deps.catalogue.routes["other"] = route.model_copy(update={"observability": observability})
+    observability = replace(route.observability, usage=False)
+    world.deps.catalogue.routes["other"] = replace(route, observability=observability)
     job_id = held(world, "fallback")
 
     with pytest.raises(TooLate, match=r"observability\.usage"):
