@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from breakwater.domain.job import Job
-from breakwater.domain.request import JobRequest
+from breakwater.domain.request_model import JobRequest
 from breakwater.domain.states import Lane, Reason, Status
 from breakwater.entry import api, ops_desk, ops_jobs
 from breakwater.usecases.read import PUBLIC
@@ -104,6 +104,31 @@ def routes() -> Iterator[tuple[str, str]]:
     yield from _APART
 
 
+_LAST = {
+    "description": "The job, final. While the operator serves the last result (`live` is false): it as `latest`, with "
+    "its age, beside the `job` that goes on, or beside `refused`, which says why no job was made",
+    "content": {
+        "application/json": {
+            "schema": {
+                "anyOf": [
+                    {"$ref": "#/components/schemas/Job"},
+                    {
+                        "type": "object",
+                        "required": ["latest", "live"],
+                        "properties": {
+                            "latest": {"type": "object"},
+                            "live": {"const": False},
+                            "job": {"$ref": "#/components/schemas/Job"},
+                            "refused": {"type": "object"},
+                        },
+                    },
+                ]
+            }
+        }
+    },
+}
+
+
 def document() -> dict[str, Any]:
     """The OpenAPI 3.1 document."""
     paths: dict[str, dict[str, Any]] = {}
@@ -142,7 +167,7 @@ def _answers(method: str, path: str) -> dict[str, Any]:
     about_job = path in ("/v1/jobs", "/v1/run") or re.fullmatch(r"/v1/jobs/{job_id}(/cancel|/retry)?", path)
     if method == "POST" and about_job:
         return {
-            "200": {"description": "The job, final", "content": job},
+            "200": _LAST if path == "/v1/run" else {"description": "The job, final", "content": job},
             "202": {"description": "The job, on its way; look again after `Retry-After`", "content": job},
         }
     if path == "/v1/jobs/{job_id}":
@@ -181,7 +206,7 @@ def _request() -> dict[str, Any]:
 
 
 def _problem() -> dict[str, Any]:
-    names = ("type", "title", "detail", "field", "rule", "fix", "request_id", "job_id")
+    names = ("type", "title", "detail", "field", "rule", "fix", "request_id", "job_id", "latest")
     fields: dict[str, Any] = {name: {"type": "string"} for name in names}
     return {"type": "object", "properties": {**fields, "status": {"type": "integer"}}, "description": "RFC 9457"}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from breakwater.domain.errors import InvalidRequest, NotFound
 from breakwater.domain.request import idempotency_key, parse
-from breakwater.entry.http import answered, header, json_body, principal_of, response
+from breakwater.entry.http import answered, header, json_body, principal_of, response, stale
 from breakwater.usecases.admit import admit
 from breakwater.usecases.again import again
 from breakwater.usecases.cancel import cancel
@@ -137,7 +137,7 @@ def _usage(deps: Deps, caller: Principal, event: Mapping[str, Any], _job_id: str
 def _latest(deps: Deps, caller: Principal, event: Mapping[str, Any], workflow: str) -> dict[str, Any]:
     caller.need("read")
     found = latest(deps, caller, workflow, (event.get("queryStringParameters") or {}).get("user_ref"))
-    return response(200, found, {"age": str(found["age_ms"] // 1000), "warning": '110 - "Response is Stale"'})
+    return response(200, found, stale(found))
 
 
 _JOB = r"/v1/jobs/(?P<job_id>[^/]{1,64})"

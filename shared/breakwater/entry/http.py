@@ -38,6 +38,11 @@ def response(status: int, body: Any = None, headers: Mapping[str, str] | None = 
     return answer
 
 
+def stale(latest: Mapping[str, Any]) -> dict[str, str]:
+    """The headers of an answer that carries a last result: how old it is (s), and that it is not live."""
+    return {"age": str(int(latest.get("age_ms", 0)) // 1000), "warning": '110 - "Response is Stale"'}
+
+
 def principal_of(event: Mapping[str, Any]) -> Principal:
     """Who the authorizer says is calling; raises `NotAuthorised` when the route stands without one."""
     found = ((event.get("requestContext") or {}).get("authorizer") or {}).get("lambda") or {}

@@ -10,10 +10,10 @@ from breakwater.domain.errors import FailedClosed, NotFound
 from breakwater.domain.job import Job
 from breakwater.domain.request import idempotency_key, parse
 from breakwater.domain.states import Reason, Status
-from breakwater.entry.http import answered, header, json_body, principal_of, response
+from breakwater.entry.http import answered, header, json_body, principal_of, response, stale
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.read import view, with_result
-from breakwater.usecases.run import Kind, Ran, Waiter, run
+from breakwater.usecases.run import Kind, Ran, TurnedAway, Waiter, run
 from breakwater.usecases.step import Told
 
 _RETRY_AFTER = 30_000
@@ -40,8 +40,10 @@ def _run(deps: Deps, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     return answer(deps, run(deps, caller, request, key, about.get("requestId"), waiter))
 
 
-def answer(deps: Deps, ran: Ran) -> dict[str, Any]:
-    """One shape for each way a request can end; all name the job."""
+def answer(deps: Deps, ran: Ran | TurnedAway) -> dict[str, Any]:
+    """One shape for each way a request can end; all name the job, but where there is none."""
+    if isinstance(ran, TurnedAway):
+        return _turned_away(ran)
     headers = {"location": f"/v1/jobs/{ran.job.job_id}"}
     if ran.replayed:
         headers["idempotency-replayed"] = "true"
@@ -49,12 +51,20 @@ def answer(deps: Deps, ran: Ran) -> dict[str, Any]:
         return response(200, {**with_result(deps, ran.job), "replayed": ran.replayed}, headers)
     if ran.kind is Kind.LATEST:
         told = {"job": view(deps, ran.job), "latest": dict(ran.latest or {}), "live": False}
-        return response(200, told, {**headers, "warning": '110 - "Response is Stale"'})
+        return response(200, told, {**headers, **stale(ran.latest or {})})
     if ran.kind is Kind.CLOSED:
         raise failed_closed(deps, ran.job)
     shown = {**view(deps, ran.job), "replayed": ran.replayed}
     wait = shown.get("next_poll_after_ms", 0)
     return response(202, shown, {**headers, "retry-after": str(max(1, -(-wait // 1000)))})
+
+
+def _turned_away(ran: TurnedAway) -> dict[str, Any]:
+    """A last result where new work is refused: why there is no job, and when asking again can make one."""
+    refusal, wait = ran.refusal, ran.refusal.retry_after_ms or 0
+    told = {"status": refusal.status, "detail": str(refusal), "rule": refusal.rule, "retry_after_ms": wait}
+    headers = {"retry-after": str(max(1, -(-wait // 1000))), **stale(ran.latest)}
+    return response(200, {"refused": told, "latest": dict(ran.latest), "live": False}, headers)
 
 
 def failed_closed(deps: Deps, job: Job) -> FailedClosed:

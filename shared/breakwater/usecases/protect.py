@@ -74,6 +74,7 @@ def check(deps: Deps, job: Job, policy: Policy) -> None:
             rule="shed_priority_below",
             fix="come again later, or submit it as a background job",
             retry_after_ms=max(in_lane, _opens_in(state, now), NOTICEABLE),
+            **_pointer(policy),
         )
     if _opens_in(state, now) >= most and not policy.may_fall_back:
         raise Overloaded(
@@ -82,6 +83,7 @@ def check(deps: Deps, job: Job, policy: Policy) -> None:
             rule="route_closed",
             fix="come again after the time given",
             retry_after_ms=max(SECOND, _opens_in(state, now) - most),
+            **_pointer(policy),
         )
     if in_lane >= most:
         raise Overloaded(
@@ -90,6 +92,7 @@ def check(deps: Deps, job: Job, policy: Policy) -> None:
             rule="backlog_age",
             fix="come again after the time given",
             retry_after_ms=max(SECOND, in_lane - most, NOTICEABLE),
+            **_pointer(policy),
         )
     own = waited(deps, job.lane, job.owner_key)
     if own >= most:
@@ -99,7 +102,13 @@ def check(deps: Deps, job: Job, policy: Policy) -> None:
             rule="owner_backlog_age",
             fix="come again after the time given",
             retry_after_ms=max(SECOND, own - most, NOTICEABLE),
+            **_pointer(policy),
         )
+
+
+def _pointer(policy: Policy) -> dict[str, str]:
+    """Where whoever is turned away finds the last result, if the policy keeps one: a member of the problem."""
+    return {"latest": f"/v1/workflows/{policy.workflow}/latest"} if policy.serve_latest else {}
 
 
 def _most(policy: Policy, job: Job) -> int:

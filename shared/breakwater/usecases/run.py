@@ -5,6 +5,8 @@ un-nudged, with `due_at` behind the deadline in case this process dies. A gate t
 as the policy lets people wait; a failed attempt is repeated here only if its wait is short and a whole call still fits.
 Then the job goes back to the table, and the caller gets what there is: the result, the queued job, a last result that
 says how old it is, or why no further call is made. No call begins unless it can end before the deadline.
+
+Where the work is turned away before it is a job, the same last result is all there is to give, beside the refusal.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 
 from breakwater.domain import events as ev
 from breakwater.domain.budget import PEOPLE_WAIT
+from breakwater.domain.errors import Later, Overloaded, TooMany, Unavailable
 from breakwater.domain.job import Job
 from breakwater.domain.machine import Step, advance
 from breakwater.domain.obligations import Nudge, Queue
@@ -57,6 +60,14 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnedAway:
+    """No job was made; the last result is served in place of the refusal, which is told with it."""
+
+    latest: Mapping[str, Any]
+    refusal: Later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waiter:
     """Who waits: since when, how much time this process has left, and how it sleeps (ms)."""
 
@@ -85,8 +96,23 @@ class _Unnudged:
 
 def run(
     deps: Deps, caller: Principal, request: JobRequest, key: str | None, request_id: str | None, waiter: Waiter
+) -> Ran | TurnedAway:
+    """Admit the intent, or find it, and bring it to an answer in time. Raises what `admit` raises.
+
+    A refusal for back-pressure is answered with the last result, where the operator's switch and the policy serve it.
+    """
+    try:
+        return _run(deps, caller, request, key, request_id, waiter)
+    except (Overloaded, TooMany) as refusal:
+        found = _instead(deps, caller, request)
+        if found is None:
+            raise
+        return TurnedAway(latest=found, refusal=refusal)
+
+
+def _run(
+    deps: Deps, caller: Principal, request: JobRequest, key: str | None, request_id: str | None, waiter: Waiter
 ) -> Ran:
-    """Admit the intent, or find it, and bring it to an answer in time. Raises what `admit` raises."""
     policy = deps.catalogue.policy(request.workflow)
     if policy is not None and _queue_at_once(deps, policy):
         return _ran(deps, admit(deps, caller, request, key, request_id))
@@ -96,6 +122,22 @@ def run(
         deadline = waiter.arrived_at + admitted.policy.deadline_ms
         _Attempts(deps, admitted.policy, job.job_id, min(deadline, job.deadline_at or deadline), waiter).go_on()
     return _ran(deps, admitted)
+
+
+def _instead(deps: Deps, caller: Principal, request: JobRequest) -> Mapping[str, Any] | None:
+    """The last result for whoever was turned away; a failure to read it leaves the refusal as it is."""
+    try:
+        return _served(deps, caller.owner_key, request.user_ref, request.workflow)
+    except Unavailable:
+        return None
+
+
+def _served(deps: Deps, owner_key: str, user_ref: str | None, workflow: str) -> Mapping[str, Any] | None:
+    """The last result, while the operator's switch serves it for this workflow."""
+    thrown = concerning(deps.control.switches(), deps.now(), workflow)
+    if not any(one.name is SwitchName.SERVE_LAST_RESULT for one in thrown):
+        return None
+    return last_result(deps, owner_key, user_ref, workflow)
 
 
 def _queue_at_once(deps: Deps, policy: Policy) -> bool:
@@ -198,10 +240,8 @@ def _ran(deps: Deps, admitted: Admitted) -> Ran:
     job = deps.store.get(admitted.job.job_id) or admitted.job
     if job.status is Status.SUCCEEDED:
         return Ran(kind=Kind.RESULT, job=job, replayed=admitted.replayed)
+    found = _served(deps, job.owner_key, job.user_ref, job.workflow)
+    if found is not None:
+        return Ran(kind=Kind.LATEST, job=job, replayed=admitted.replayed, latest=found)
     kind = Kind.CLOSED if job.final or job.in_review else Kind.QUEUED
-    thrown = concerning(deps.control.switches(), deps.now(), job.workflow)
-    if any(one.name is SwitchName.SERVE_LAST_RESULT for one in thrown):
-        found = last_result(deps, job.owner_key, job.user_ref, job.workflow)
-        if found is not None:
-            return Ran(kind=Kind.LATEST, job=job, replayed=admitted.replayed, latest=found)
     return Ran(kind=kind, job=job, replayed=admitted.replayed)

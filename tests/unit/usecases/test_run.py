@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from breakwater.domain.errors import FailedClosed, Overloaded, TooMany
+from breakwater.domain.errors import FailedClosed, Overloaded, StoreUnavailable, TooMany
 from breakwater.domain.obligations import Queue
 from breakwater.domain.records import RouteState
 from breakwater.domain.results import Completed
@@ -19,8 +19,8 @@ from breakwater.domain.switches import Switch, SwitchName
 from breakwater.domain.timing import RESPONSE_RESERVE
 from breakwater.entry.run import answer
 from breakwater.usecases.latest import last_result
-from breakwater.usecases.protect import check, notice_wait
-from breakwater.usecases.run import Kind
+from breakwater.usecases.protect import check, notice_wait, waited
+from breakwater.usecases.run import Kind, TurnedAway
 from breakwater.usecases.switch_state import throw
 from tests.fakes.outside import answer as result
 from tests.fakes.outside import refusal
@@ -326,22 +326,28 @@ def test_low_priority_is_turned_away_while_people_wait_long():
     assert world.submit("plain_chat", key="old", priority="low").job.job_id == before.job_id
 
 
-def turned_away(world, **more):
-    """The interactive lane waits for longer than this priority may, and the answer to one more request."""
-    slow = world.submit("sync", key="s").job.with_(lane=Lane.INTERACTIVE_ADMISSION)
-    notice_wait(world.deps, slow, world.clock.now() + 20_000)
-    return run_in(world, key="new", priority="low", **more)
+def slow(world):
+    """People wait for longer than work of low priority may."""
+    world.clock.advance(600_000)
+    waits = world.submit("sync", key="s").job.with_(lane=Lane.INTERACTIVE_ADMISSION)
+    notice_wait(world.deps, waits, world.clock.now() + 20_000)
+
+
+def metas(world):
+    """Every job there is."""
+    return {pk for pk, sk in world.store.items if sk == "META" and pk.startswith("JOB#")}
 
 
 def test_who_is_turned_away_gets_the_last_result_and_is_told_both():
     """Labelled with its age, beside the refusal; no job is made, so the key stays free."""
     world = world_with()
     first = run_in(world, key="old", user_ref="u1").job
-    world.clock.advance(600_000)
+    world.settle()
+    slow(world)
     throw(world.deps, Switch(name=SwitchName.SERVE_LAST_RESULT, who="ann", why="outage", since=1))
-    jobs = [pk for pk, sk in world.store.items if sk == "META"]
+    jobs = metas(world)
 
-    ran = turned_away(world, user_ref="u1")
+    ran = run_in(world, key="new", priority="low", user_ref="u1")
     shown = answer(world.deps, ran)
     body = json.loads(shown["body"])
 
@@ -357,7 +363,7 @@ def test_who_is_turned_away_gets_the_last_result_and_is_told_both():
         "detail": "Work of this priority is turned away while capacity is short.",
         "retry_after_ms": 20_000,
     }
-    assert [pk for pk, sk in world.store.items if sk == "META"] == [*jobs, f"JOB#{world.submit(key='s').job.job_id}"]
+    assert metas(world) == jobs
 
 
 @pytest.mark.parametrize("missing", ["switch", "another workflow's switch", "policy", "user", "owner", "store"])
@@ -365,24 +371,26 @@ def test_without_a_last_result_that_may_be_served_a_refusal_is_a_refusal(missing
     """The switch, the policy and a result of the very same owner and user: one is missing, and it is 503."""
     world = world_with()
     run_in(world, key="old", user_ref="u1")
+    world.settle()
+    slow(world)
     concerned = ("only_now",) if missing == "another workflow's switch" else ()
     if missing != "switch":
         serve = Switch(name=SwitchName.SERVE_LAST_RESULT, who="ann", why="outage", since=1, workflows=concerned)
         throw(world.deps, serve)
     if missing == "store":
+        waited(world.deps, Lane.INTERACTIVE_ADMISSION)
 
         def down(name, _when):
-            if name == "latest" and any("chat" in key for key in world.store.newest):
+            if name == "latest":
                 raise StoreUnavailable
 
-        for lane in ("LANE#interactive_admission", "LANE#interactive_admission#acme"):
-            world.deps.noticed.read[lane] = (world.clock.now(), {"wait_ms": 20_000, "at": world.clock.now()})
         world.store._hook = down
     workflow = "plain_chat" if missing == "policy" else "chat"
     caller = owner("stranger") if missing == "owner" else OWNER
+    user = "u2" if missing == "user" else "u1"
 
     with pytest.raises(Overloaded) as caught:
-        turned_away(world, workflow=workflow, caller=caller, user_ref="u2" if missing == "user" else "u1")
+        run_in(world, workflow, key="new", priority="low", caller=caller, user_ref=user)
 
     pointer = {"latest": "/v1/workflows/chat/latest"} if workflow == "chat" else {}
     assert caught.value.ids == pointer

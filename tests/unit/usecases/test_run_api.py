@@ -91,6 +91,21 @@ def test_work_that_would_only_grow_old_is_turned_away():
     assert not [pk for pk, sk in world.store.items if sk == "META" and pk.startswith("JOB#")]
 
 
+def test_a_refused_job_points_to_the_last_result_where_the_policy_keeps_one():
+    """The problem names the place; a workflow that keeps none is not pointed at."""
+    world = World(routes=limited())
+    slow = world.submit("sync", key="s").job
+    notice_wait(world.deps, slow, world.clock.now() + 1_000_000)
+    world.clock.advance(6_000)
+
+    kept = api(world.deps, event(world, path="/v1/jobs", body={**BODY, "workflow": "chat"}))
+    none = api(world.deps, event(world, path="/v1/jobs", body=BODY))
+
+    assert (kept["statusCode"], none["statusCode"]) == (503, 503)
+    assert json.loads(kept["body"])["latest"] == "/v1/workflows/chat/latest"
+    assert "latest" not in json.loads(none["body"])
+
+
 def test_a_cancelled_job_is_a_conflict():
     """The same intent was stopped before."""
     world = World(routes=limited())
