@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from breakwater.domain.callbacks import Notified
 from breakwater.domain.job import Job, SlotRef
 from breakwater.domain.obligations import Nudge, Queue
-from breakwater.domain.records import ApiKey, Child, Delivery, RouteState
+from breakwater.domain.records import ApiKey, Child, Delivery, ProviderJob, RouteState
 from breakwater.domain.results import Call, Found, Outcome
 from breakwater.domain.signals import Signal
 from breakwater.domain.slots import Slot
@@ -270,6 +270,14 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
     def count_usage(self, line: Mapping[str, Any], totals: Sequence[str]) -> bool:
         """A usage line and its totals in one transaction. False: this line was counted before."""
         ...
+    def put_provider_job(self, known: ProviderJob) -> ProviderJob:
+        """Put if absent; gives back what stands there afterwards, ours or the one that was first."""
+        ...
+
+    def provider_job(self, endpoint: str, provider_job_id: str) -> ProviderJob | None:
+        """Whose a provider job is, read consistently; None where nobody has put it there."""
+        ...
+
 
     def usage(self, owner_key: str, prefix: str) -> list[Mapping[str, Any]]:
         """Usage totals of an owner."""

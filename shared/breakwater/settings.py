@@ -29,6 +29,7 @@ class IntakeSettings(NamedTuple):
     """What the webhook intake needs."""
 
     jobs_table: str
+    payload_bucket: str
     completion_queue_url: str
     webhook_secrets_secret: str
 

@@ -252,13 +252,19 @@ def cron_secrets() -> Mapping[str, Any]:
 
 @cache
 def for_intake() -> IntakeDeps:
-    """The webhook intake: one table, one queue."""
+    """The webhook intake: one table, one queue, and a bucket whose client waits for the first large body."""
     from breakwater.usecases.intake import IntakeDeps
 
     settings = load(IntakeSettings, os.environ)
     queues = SqsQueues(client("sqs"), {Queue.COMPLETION: settings.completion_queue_url})
     jobs = DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id)
-    return IntakeDeps(store=jobs, queues=queues, clock=clock(), log=log())
+    return IntakeDeps(
+        store=jobs,
+        queues=queues,
+        payloads=lambda: S3Payloads(client("s3"), settings.payload_bucket),
+        clock=clock(),
+        log=log(),
+    )
 
 
 @cache

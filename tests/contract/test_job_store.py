@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from breakwater.domain.records import Child, Delivery, RouteState
+from breakwater.domain.records import Child, Delivery, ProviderJob, RouteState
 from breakwater.ports import Committed, Conflicted, Guard
 from breakwater.store.items import due_shard
 from tests.support.builders import NOW, make_execution, make_job
@@ -270,6 +270,34 @@ def test_a_closed_delivery_is_reopened_once_as_it_was_read(store):
     ghost = replace(closed, webhook_id="never-there")
     assert not store.reopen_delivery(ghost, ghost)
     assert store.delivery(ghost.id) is None
+
+
+def test_whose_a_provider_job_is_is_written_once(store):
+    """The first word stands, per endpoint."""
+    name = f"pred-{id(store)}"
+    first = ProviderJob(endpoint="media", provider_job_id=name, job_id="job_a", execution_id="job_a.1.1.1", ttl=9)
+    second = replace(first, job_id="job_b", execution_id="job_b.1.1.1")
+
+    assert store.provider_job("media", name) is None
+    assert store.put_provider_job(first) == first
+    assert store.put_provider_job(second) == first
+    assert store.put_provider_job(first) == first
+    assert store.provider_job("media", name) == first
+    assert store.provider_job("other", name) is None
+
+
+def test_a_delivery_keeps_what_it_carries(store):
+    """Inline, or where it is, and through every later write."""
+    inline = Delivery(
+        endpoint="media", webhook_id=f"wh-b-{id(store)}", event_type="t", body_sha="a", received_at=NOW, due_at=NOW,
+        body='{"id": "é"}',
+    )  # fmt: skip
+    large = replace(inline, webhook_id=f"wh-c-{id(store)}", body=None, blob="deliveries/media/a.json")
+    for one in (inline, large):
+        store.record_delivery(one)
+        store.update_delivery(one, replace(one, due_at=NOW + 1))
+
+        assert store.delivery(one.id) == replace(one, due_at=NOW + 1)
 
 
 def test_a_route_state_is_written_under_the_revision_it_read(store):

@@ -152,7 +152,13 @@ class RealStage:
 
     def tell(self, name: str) -> None:
         self.process()
-        intake = IntakeDeps(store=self.store, queues=self.deps.queues, clock=self.clock, log=self.log)
+        intake = IntakeDeps(
+            store=self.store,
+            queues=self.deps.queues,
+            payloads=lambda: self.deps.payloads,
+            clock=self.clock,
+            log=self.log,
+        )
         facts = Facts(event_type="response.completed", provider_job_id=name)
         take(intake, "openai", self.delivery(name), b"{}", facts)
         self.journal.write("told", name=name)

@@ -178,7 +178,13 @@ class Stage(World):
             self.later(self.clock.now() + REPEAT, lambda: self.tell(provider_job_id, name))
 
     def webhook(self, provider_job_id: str, webhook_id: str | None = None, body: bytes = b"{}", **facts: Any) -> str:
-        plain = IntakeDeps(store=self.store, queues=self.queues, clock=self.clock, log=self.log)
+        plain = IntakeDeps(
+            store=self.store,
+            queues=self.queues,
+            payloads=lambda: self.payloads,
+            clock=self.clock,
+            log=self.log,
+        )
         told = Facts(event_type="response.completed", provider_job_id=provider_job_id, **facts)
         name = webhook_id or f"wh_{next(self._names)}"
         return take(tapped_intake(plain, self.tap), "openai", name, body, told)

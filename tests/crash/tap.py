@@ -160,4 +160,5 @@ def tapped_intake(deps: IntakeDeps, tap: Tap) -> IntakeDeps:
         deps,
         store=Tapped(deps.store, "store", tap, StoreUnavailable),
         queues=Tapped(deps.queues, "queues", tap, QueueUnavailable),
+        payloads=lambda: Tapped(deps.payloads(), "payloads", tap, StoreUnavailable),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from breakwater.domain.job import Job
-from breakwater.domain.records import Child, Delivery, RouteState
+from breakwater.domain.records import Child, Delivery, ProviderJob, RouteState
 from breakwater.ports import AS_READ, Committed, Conflicted, DueItem, Guard
 from breakwater.store.items import (
     DUE_SHARDS,
@@ -20,6 +20,8 @@ from breakwater.store.items import (
     due_shard,
     job_attributes,
     job_of,
+    provider_job_attributes,
+    provider_job_of,
     route_attributes,
     route_of,
 )
@@ -199,6 +201,18 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         self.items[key] = to_wire(delivery_attributes(after))
         self._hook("reopen_delivery", "after")
         return True
+
+    def put_provider_job(self, known: ProviderJob) -> ProviderJob:
+        self._hook("put_provider_job", "before")
+        item = provider_job_attributes(known)
+        standing = self.items.setdefault((item["pk"], item["sk"]), to_wire(item))
+        self._hook("put_provider_job", "after")
+        return provider_job_of(standing)
+
+    def provider_job(self, endpoint: str, provider_job_id: str) -> ProviderJob | None:
+        self._hook("provider_job", "before")
+        item = self.items.get((f"PROVIDER#{endpoint}#{provider_job_id}", "META"))
+        return provider_job_of(item) if item else None
 
     def route(self, route_key: str) -> RouteState | None:
         self._hook("route", "before")

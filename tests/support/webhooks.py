@@ -63,7 +63,13 @@ def event(body: Any, headers: Any, endpoint: str = "openai", *, binary: bool = F
 
 def post(world: World, made: Mapping[str, Any], secrets: Mapping[str, Any] | None = None) -> Answer:
     """Hand an event to the intake; its status and its one word."""
-    deps = IntakeDeps(store=world.store, queues=world.queues, clock=world.clock, log=world.log)
+    deps = IntakeDeps(
+        store=world.store,
+        queues=world.queues,
+        payloads=lambda: world.payloads,
+        clock=world.clock,
+        log=world.log,
+    )
     known = {"openai": [SECRET], "gemini": [SECRET], "gateway": [SECRET], "media": [SECRET]}
     answer = webhook(deps, endpoints(), lambda: known if secrets is None else secrets, made)
     return answer["statusCode"], json.loads(answer["body"])["result"]

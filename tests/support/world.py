@@ -96,7 +96,13 @@ class World:
 
     def webhook(self, provider_job_id: str, webhook_id: str | None = None, body: bytes = b"{}", **facts: Any) -> str:
         """Take one verified delivery as the intake does."""
-        deps = IntakeDeps(store=self.store, queues=self.queues, clock=self.clock, log=self.log)
+        deps = IntakeDeps(
+            store=self.store,
+            queues=self.queues,
+            payloads=lambda: self.payloads,
+            clock=self.clock,
+            log=self.log,
+        )
         name = webhook_id or f"wh_{next(self._names)}"
         told = Facts(event_type="response.completed", provider_job_id=provider_job_id, **facts)
         return take(deps, "openai", name, body, told)

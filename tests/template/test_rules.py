@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from breakwater.usecases.intake import KEEP_DAYS
 from tests.support.template import ROOT, TEMPLATE, allowed, functions, resources, role_of, statements, target, template
 
 FUNCTIONS = sorted(functions())
@@ -231,6 +232,15 @@ def test_the_bucket_is_private_encrypted_and_outlives_its_stack():
     assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
     assert set(resource["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
     assert resource["Properties"]["BucketEncryption"]
+
+
+def test_what_a_delivery_carried_goes_with_its_record():
+    """Its object outlives the record by no more than a day, and never goes before it."""
+    rules = template()["Resources"]["PayloadBucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+
+    days = {one["Prefix"]: one["ExpirationInDays"] for one in rules if "ExpirationInDays" in one}
+
+    assert days["deliveries/"] == KEEP_DAYS + 1
 
 
 @pytest.mark.parametrize("name", ["Sweep", "Tick"])

@@ -146,7 +146,13 @@ def _read(bench: Bench) -> Send:
 
 def _delivery(bench: Bench, queues: SqsQueues) -> Send:
     world = bench.world
-    deps = IntakeDeps(store=world.store, queues=queues, clock=world.clock, log=world.log)
+    deps = IntakeDeps(
+        store=world.store,
+        queues=queues,
+        payloads=lambda: world.deps.payloads,
+        clock=world.clock,
+        log=world.log,
+    )
     known = load_endpoints([_ENDPOINT])
 
     def send() -> dict[str, Any]:

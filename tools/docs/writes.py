@@ -49,6 +49,10 @@ WRITES: Mapping[str, tuple[str, str]] = {
         "it is there, and `processed_at` is as read",
         "another redelivery reopened it first: nudge what stands",
     ),
+    "JobStore.put_provider_job": (
+        "nothing stands under endpoint and provider job id",
+        "it is known: what was written first stands",
+    ),
     "JobStore.put_route": ("`rev` as read, or nothing there", "read again and recompute, at most five times"),
     "JobStore.count_usage": (
         "one transaction: no line for this execution yet; totals are added to",

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from breakwater.domain.contract import Verdict, check, fits_route, needs_of, not_kept, verdict
 from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route
+from breakwater.domain.telling import carries_result, entry_of
 from breakwater.domain.timing import DAY
 
 STALE_AFTER = timedelta(days=90)
@@ -46,9 +47,9 @@ def _no_route(catalogue: Catalogue, key: str) -> str:
 
 def _of_route(catalogue: Catalogue, route: Route, today: date | None) -> Iterator[Finding]:
     path, as_of, webhook = f"routes.{route.route_key}", route.catalogue.as_of, route.capabilities.webhook
-    if webhook is not None and webhook not in {one["name"] for one in catalogue.endpoints}:
-        text = f"there is no webhook endpoint {webhook!r}; add it to the endpoints"
-        yield Finding(path=f"{path}.capabilities.webhook", text=text)
+    if webhook is not None:
+        for text in _of_webhook(catalogue, route, webhook):
+            yield Finding(path=f"{path}.capabilities.webhook", text=text)
     if today is not None and as_of > today:
         yield Finding(path=f"{path}.catalogue.as_of", text=f"{as_of} is in the future", warning=True)
     elif today is not None and today - as_of > STALE_AFTER:
@@ -56,6 +57,19 @@ def _of_route(catalogue: Catalogue, route: Route, today: date | None) -> Iterato
         yield Finding(path=f"{path}.catalogue.as_of", text=text, warning=True)
     if route.prices is None:
         yield Finding(path=f"{path}.prices", text="not given: costs on this route stay unknown", warning=True)
+
+
+def _of_webhook(catalogue: Catalogue, route: Route, name: str) -> Iterator[str]:
+    """A result that comes by webhook only must be one that the endpoint can read."""
+    entry = entry_of(catalogue, name)
+    if entry is None:
+        yield f"there is no webhook endpoint {name!r}; add it to the endpoints"
+    elif carries_result(entry):
+        made = "media" if route.capabilities.media else "text"
+        if not (entry.get("result") or {}).get(made):
+            yield f"endpoint {name!r} has fetch: false and reads no {made}; add result.{made} to it"
+        if not route.capabilities.background:
+            yield f"endpoint {name!r} has fetch: false, so it needs background: true; add it, or remove webhook"
 
 
 def _of_policy(catalogue: Catalogue, policy: Policy) -> Iterator[Finding]:

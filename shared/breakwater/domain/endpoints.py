@@ -14,10 +14,10 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
+from breakwater.domain.paths import Paths, first_word
 from breakwater.domain.signature import TOLERANCE_S, HeaderNames
 from breakwater.domain.signing_keys import keys_of
 
-MAX_CHARS = 256  # of an id; it becomes part of keys
 UNKNOWN_EVENT = "unknown"
 
 
@@ -33,6 +33,34 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultPaths:
+    """Where the outcome stands in the body of a sender that is never asked for it; `told.py` reads it.
+
+    `media` leads to a URL, an object or a list of either; `media_url`, `media_b64` and `media_mime` go on from one
+    object. `mime` is what media are that don't say so. `cost` is in dollars. Tokens and images are whole numbers.
+    """
+
+    text: Paths = ()
+    media: Paths = ()
+    media_url: Paths = ("url",)
+    media_b64: Paths = ("b64_json", "b64")
+    media_mime: Paths = ("mime", "mime_type", "content_type")
+    mime: str = "image/png"
+    finish_reason: Paths = ()
+    model: Paths = ()
+    input_tokens: Paths = ()
+    cached_tokens: Paths = ()
+    output_tokens: Paths = ()
+    reasoning_tokens: Paths = ()
+    images: Paths = ()
+    cost: Paths = ()
+    error_type: Paths = ()
+    error_code: Paths = ()
+    error_message: Paths = ()
+    error_status: Paths = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One sender. Paths are dotted, a list of them is tried in order, a number is a place in a list."""
 
@@ -41,12 +69,14 @@ class Endpoint:
     secret: str  # the entry of the webhook secret: one text, or a list while a rotation overlaps
     names: HeaderNames = field(default_factory=HeaderNames)  # of the headers, in lower case
     tolerance_s: int = TOLERANCE_S
-    event_type: tuple[str, ...]
-    provider_job_id: tuple[str, ...] = ()
-    job_id: tuple[str, ...] = ()
-    execution_id: tuple[str, ...] = ()
+    event_type: Paths
+    state: Paths = ()  # where the word of `outcomes` stands, when it is not the event's type
+    provider_job_id: Paths = ()
+    job_id: Paths = ()
+    execution_id: Paths = ()
     outcomes: Mapping[str, Outcome]  # `*` stands for anything; exact names win
-    fetch: bool = True  # whether the provider is asked for the result; the event alone is not one
+    fetch: bool = True  # whether the provider is asked for the result; else the delivery itself carries it
+    result: ResultPaths | None = None  # where; set exactly where nothing is fetched
     description: str = ""
 
     def outcome(self, event_type: str) -> Outcome:
@@ -82,10 +112,16 @@ def _endpoint(entry: Mapping[str, Any]) -> Endpoint:
     paths = {name: listed(entry[name]) for name in _PATHS if name in entry}
     headers = {name: header.lower() for name, header in entry.get("headers", {}).items()}
     outcomes = {pattern: Outcome(outcome) for pattern, outcome in entry["outcomes"].items()}
-    return Endpoint(**known, **paths, names=HeaderNames(**headers), outcomes=outcomes)
+    result = _result_paths(entry["result"]) if entry.get("result") is not None else None
+    return Endpoint(**known, **paths, names=HeaderNames(**headers), outcomes=outcomes, result=result)
 
 
-_PATHS = ("event_type", "provider_job_id", "job_id", "execution_id")
+def _result_paths(entry: Mapping[str, Any]) -> ResultPaths:
+    paths = {name: value if name == "mime" else listed(value) for name, value in entry.items()}
+    return ResultPaths(**paths)
+
+
+_PATHS = ("event_type", "state", "provider_job_id", "job_id", "execution_id")
 
 
 def listed(value: Any) -> Any:
@@ -109,35 +145,11 @@ def unusable_of(endpoint: Endpoint, secret: Mapping[str, Any]) -> list[str]:
 
 def read(endpoint: Endpoint, body: Any) -> DeliveryFacts:
     """What the JSON of a verified body says; any JSON will do, and what can't be read is None."""
-    event_type = _first(body, endpoint.event_type) or UNKNOWN_EVENT
+    event_type = first_word(body, endpoint.event_type) or UNKNOWN_EVENT
     return DeliveryFacts(
         event_type,
-        _first(body, endpoint.provider_job_id),
-        _first(body, endpoint.job_id),
-        _first(body, endpoint.execution_id),
-        endpoint.outcome(event_type),
+        first_word(body, endpoint.provider_job_id),
+        first_word(body, endpoint.job_id),
+        first_word(body, endpoint.execution_id),
+        endpoint.outcome(first_word(body, endpoint.state) or UNKNOWN_EVENT if endpoint.state else event_type),
     )
-
-
-def _first(body: Any, paths: tuple[str, ...]) -> str | None:
-    return next((text for path in paths if (text := _word(_at(body, path))) is not None), None)
-
-
-def _at(value: Any, path: str) -> Any:
-    for part in path.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
-
-
-def _word(value: Any) -> str | None:
-    """A short printable text, or a number as one."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value) if abs(value) < 2**63 else None
-    if isinstance(value, str) and 0 < len(value) <= MAX_CHARS and value.isprintable():
-        return value
-    return None

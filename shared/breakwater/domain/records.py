@@ -60,7 +60,10 @@ def audit_key(at: int, tag: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One webhook delivery as recorded: who it is about and whether it was worked on. Never its content."""
+    """One webhook delivery as recorded: who it is about and whether it was worked on.
+
+    Its content only where the sender is never asked for the outcome: JSON text in `body`, or in the object store.
+    """
 
     endpoint: str
     webhook_id: str
@@ -74,13 +77,26 @@ class Delivery:
     due_at: int | None = None
     nudges: int = 0
     processed_at: int | None = None
-    verdict: str | None = None  # settled, already_settled, still_running, not_ours, given_up
+    verdict: str | None = None  # settled, still_running, not_ours, given_up … as `usecases/deliver.py` says
+    body: str | None = None
+    blob: str | None = None
     ttl: int | None = None
 
     @property
     def id(self) -> str:
         """`endpoint#webhook-id`, as a nudge carries it."""
         return f"{self.endpoint}#{self.webhook_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderJob:
+    """Whose work a provider job is, where its provider can't return our metadata."""
+
+    endpoint: str  # where its deliveries come in
+    provider_job_id: str
+    job_id: str
+    execution_id: str
+    ttl: int | None = None
 
 
 def seen_key(delivery: Delivery) -> str:

@@ -80,6 +80,7 @@ def _record(
         job_id=facts.job_id,
         execution_id=facts.execution_id,
         outcome=facts.outcome.value,
+        carries_result=not endpoint.fetch,
     )
     return _answer(200, take(deps, endpoint.name, verified.webhook_id, body, told))
 

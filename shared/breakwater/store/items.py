@@ -13,7 +13,7 @@ from zlib import crc32
 
 from breakwater.domain.errors import CorruptItem
 from breakwater.domain.job import Job, Owed, SlotRef
-from breakwater.domain.records import Child, Delivery, RouteState, execution_data, execution_of
+from breakwater.domain.records import Child, Delivery, ProviderJob, RouteState, execution_data, execution_of
 from breakwater.domain.states import Lane, Priority, Reason, Status
 from breakwater.store.wire import from_wire
 
@@ -128,6 +128,18 @@ def delivery_of(item: Mapping[str, Any]) -> Delivery:
     """An item as a delivery."""
     plain = from_wire(item)
     return Delivery(**{name: plain[name] for name in Delivery.__dataclass_fields__ if name in plain})
+
+
+def provider_job_attributes(known: ProviderJob) -> dict[str, Any]:
+    """Whose a provider job is, as an item."""
+    item = {name: value for name in ProviderJob.__dataclass_fields__ if (value := getattr(known, name)) is not None}
+    return item | {"pk": f"PROVIDER#{known.endpoint}#{known.provider_job_id}", "sk": META}
+
+
+def provider_job_of(item: Mapping[str, Any]) -> ProviderJob:
+    """An item as whose a provider job is."""
+    plain = from_wire(item)
+    return ProviderJob(**{name: plain[name] for name in ProviderJob.__dataclass_fields__ if name in plain})
 
 
 def route_attributes(state: RouteState) -> dict[str, Any]:

@@ -8,11 +8,20 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from breakwater.domain.errors import StoreUnavailable
-from breakwater.domain.records import Delivery, RouteState
+from breakwater.domain.records import Delivery, ProviderJob, RouteState
 from breakwater.ports import DueItem
 from breakwater.store import conditions as when
 from breakwater.store.client import CONDITION_FAILED, TRANSACTION_CANCELLED, answered, old_item
-from breakwater.store.items import META, delivery_attributes, delivery_of, due_name, route_attributes, route_of
+from breakwater.store.items import (
+    META,
+    delivery_attributes,
+    delivery_of,
+    due_name,
+    provider_job_attributes,
+    provider_job_of,
+    route_attributes,
+    route_of,
+)
 from breakwater.store.wire import from_wire, to_wire
 
 _KINDS = {"JOB": "job", "DELIVERY": "delivery", "ROUTE": "route", "BATCH": "batch"}
@@ -131,6 +140,31 @@ class RecordTable:
         except ClientError:
             return False
         return True
+
+    def put_provider_job(self, known: ProviderJob) -> ProviderJob:
+        """Put if absent; what stands there afterwards."""
+        try:
+            with answered(StoreUnavailable, CONDITION_FAILED):
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=to_wire(provider_job_attributes(known)),
+                    ConditionExpression=when.absent().text,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            item = old_item(error)
+            return provider_job_of(item) if item else known
+        return known
+
+    def provider_job(self, endpoint: str, provider_job_id: str) -> ProviderJob | None:
+        """Whose a provider job is, read consistently."""
+        with answered():
+            item = self._client.get_item(
+                TableName=self._table,
+                Key={"pk": {"S": f"PROVIDER#{endpoint}#{provider_job_id}"}, "sk": {"S": META}},
+                ConsistentRead=True,
+            ).get("Item")
+        return provider_job_of(item) if item else None
 
     def route(self, route_key: str) -> RouteState | None:
         """The state of a route."""

@@ -14,9 +14,8 @@ from breakwater.domain.errors import CorruptItem
 from breakwater.domain.identity import input_sha
 from breakwater.domain.job import Job
 from breakwater.domain.records import Child
+from breakwater.domain.sizes import INLINE_BYTES
 from breakwater.usecases.deps import Deps
-
-INLINE_BYTES = 16 * 1024
 
 
 def child_with_body(deps: Deps, job_id: str, sk: str, body: bytes, data: Mapping[str, Any]) -> Child:

@@ -14,6 +14,7 @@ from breakwater.domain.records import Child, effect_child_key, execution_of
 from breakwater.domain.results import Completed, Refused
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import EffectKind
+from breakwater.domain.telling import tells
 from breakwater.domain.timing import HOUR, MINUTE
 from breakwater.ports import Provider
 from breakwater.usecases.change import change
@@ -66,6 +67,8 @@ def _stop(deps: Deps, job: Job, key: str, owed: Owed) -> str | None:
         signal = provider.cancel(owed.ref)
         if signal is not None and signal.error_class not in _NOTHING_TO_STOP:
             return signal.error_class.value
+    if tells(deps.catalogue, deps.catalogue.route(execution.route_key)):
+        return None  # it is not asked: what it finished nevertheless, its webhook tells
     return _hear(deps, job, execution, provider, owed.ref)
 
 

@@ -14,6 +14,7 @@ from breakwater.domain.records import execution_key, late_key, result_key
 from breakwater.domain.results import Accepted, Completed, Found, Refused, Running
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Reason, Status
+from breakwater.domain.telling import tells
 from breakwater.domain.timing import CLOCK_SKEW
 from breakwater.ports import Guard
 from breakwater.usecases import evidence
@@ -141,12 +142,15 @@ def _poll(deps: Deps, job: Job, now: int) -> str:
 
 
 def _asked(deps: Deps, execution: Execution, provider_job_id: str) -> Found:
-    """The provider's word on its job; while nobody can ask, it counts as running."""
+    """The provider's word on its job; while nobody can ask, or it only tells by itself, it counts as running."""
     assert deps.providers is not None  # noqa: S101 - the completion function is wired with providers
+    running = Found(outcome=Running(provider_job_id=provider_job_id))
+    if tells(deps.catalogue, deps.catalogue.route(execution.route_key)):
+        return running
     try:
         return deps.providers.for_route(execution.route_key).fetch(provider_job_id)
     except SecretUnavailable:
-        return Found(outcome=Running(provider_job_id=provider_job_id))
+        return running
 
 
 def _overdue(deps: Deps, job: Job, execution: Execution, now: int) -> str:

@@ -14,10 +14,13 @@ from breakwater.domain import events as ev
 from breakwater.domain.decide import Decision, acceptable, decide
 from breakwater.domain.job import Execution, Job, Owed
 from breakwater.domain.machine import Step, advance, amend, effect_key, may
-from breakwater.domain.records import Child, execution_of
+from breakwater.domain.paths import MAX_CHARS
+from breakwater.domain.records import Child, ProviderJob, execution_of
 from breakwater.domain.results import Accepted, Completed, Outcome, Refused, Usage
+from breakwater.domain.routes import Route
 from breakwater.domain.signals import Signal
 from breakwater.domain.states import EffectKind, Reason, Status
+from breakwater.domain.telling import entry_of, returns_no_metadata, tells
 from breakwater.domain.timing import HOUR, MINUTE
 from breakwater.ports import AS_READ, Guard
 from breakwater.usecases import evidence
@@ -163,13 +166,14 @@ def _books(job: Job, now: int, execution: Execution, usage: Usage, cost: int | N
 
 
 def _accepted(deps: Deps, job: Job, execution: Execution, outcome: Accepted, guard: Guarding) -> Step | None:
-    policy = deps.catalogue.policy(job.workflow)
+    policy, route = deps.catalogue.policy(job.workflow), deps.catalogue.route(execution.route_key)
+    _make_findable(deps, job, execution, route, outcome.provider_job_id)
 
     def plan(standing: Job) -> Step | None:
         if not mine(standing, execution):
             return _orphan(deps, standing, execution, outcome)
         now = deps.now()
-        poll_at, deadline = polling(policy, deps.catalogue.route(execution.route_key), now)
+        poll_at, deadline = polling(policy, route, now, never=tells(deps.catalogue, route))
         taken = advance(
             standing,
             ev.ProviderAccepted(
@@ -184,6 +188,23 @@ def _accepted(deps: Deps, job: Job, execution: Execution, outcome: Accepted, gua
         return taken if stopped is None else Step(standing, stopped.job, stopped.event, stopped.nudges)
 
     return change(deps, job, plan, guard)
+
+
+def _make_findable(deps: Deps, job: Job, execution: Execution, route: Route | None, provider_job_id: str) -> None:
+    """Where the provider's webhooks can't name our job, its own id leads to it; put before anybody waits for them."""
+    endpoint = route.capabilities.webhook if route is not None else None
+    if endpoint is None or not returns_no_metadata(entry_of(deps.catalogue, endpoint)):
+        return
+    if len(provider_job_id) > MAX_CHARS:  # no delivery can name it
+        return
+    known = ProviderJob(
+        endpoint=endpoint,
+        provider_job_id=provider_job_id,
+        job_id=job.job_id,
+        execution_id=execution.id,
+        ttl=job.ttl,
+    )
+    deps.store.put_provider_job(known)
 
 
 def marked(deps: Deps, job: Job) -> Step | None:

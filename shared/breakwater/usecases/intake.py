@@ -7,37 +7,44 @@ delivery whose record is not processed yet is nudged again too. So neither can b
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from breakwater.domain.errors import QueueUnavailable
 from breakwater.domain.obligations import Nudge, Queue
 from breakwater.domain.records import Delivery
+from breakwater.domain.sizes import INLINE_BYTES
 from breakwater.domain.timing import DAY, NUDGE_GRACE
-from breakwater.ports import Clock, JobStore, Log, Queues
+from breakwater.ports import Clock, JobStore, Log, Payloads, Queues
 
 KEEP_DAYS = 7
-REOPENED = frozenset({"given_up", "not_found"})  # closed without having been worked on: a redelivery is another chance
+REOPENED = frozenset({"given_up", "not_found", "body_gone"})  # closed without its job having heard of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeDeps:
-    """What the intake function needs; less than the other use cases, to start lean."""
+    """What the intake function needs; less than the other use cases, to start lean.
+
+    `payloads` is built when a body is first too large for the table: most never are.
+    """
 
     store: JobStore
     queues: Queues
+    payloads: Callable[[], Payloads]
     clock: Clock
     log: Log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a delivery says, as its endpoint's description reads it."""
+    """What a delivery says, as its endpoint's description reads it. `carries_result`: its body is kept until then."""
 
     event_type: str
     provider_job_id: str | None = None
     job_id: str | None = None
     execution_id: str | None = None
     outcome: str | None = None
+    carries_result: bool = False
 
 
 def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: Facts) -> str:
@@ -60,6 +67,8 @@ def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: F
         due_at=now + NUDGE_GRACE,
         ttl=(now + KEEP_DAYS * DAY) // 1000,
     )
+    if facts.carries_result:
+        delivery = _with_body(deps, delivery, body)
     standing = deps.store.record_delivery(delivery)
     verdict = _verdict(delivery, standing)
     if verdict == "conflicting":
@@ -77,6 +86,14 @@ def take(deps: IntakeDeps, endpoint: str, webhook_id: str, body: bytes, facts: F
         verdict=verdict,
     )
     return verdict
+
+
+def _with_body(deps: IntakeDeps, delivery: Delivery, body: bytes) -> Delivery:
+    """The delivery with what it carries: nobody can be asked for it again. A large one is stored first."""
+    if len(body) <= INLINE_BYTES:
+        return replace(delivery, body=body.decode())
+    key = f"deliveries/{delivery.endpoint}/{delivery.body_sha}.json"
+    return replace(delivery, blob=deps.payloads().put(key, body))
 
 
 def _verdict(delivery: Delivery, standing: Delivery | None) -> str:

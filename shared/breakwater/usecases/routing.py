@@ -13,14 +13,17 @@ from breakwater.usecases.deps import Deps
 _FIRST_POLL = 5 * SECOND
 
 
-def polling(policy: Policy | None, route: Route | None, now: int) -> tuple[int, int]:
+def polling(policy: Policy | None, route: Route | None, now: int, *, never: bool = False) -> tuple[int, int]:
     """When to ask the provider first, and by when it must be done.
 
     Where a webhook comes, the poll is only the safety net after its grace; elsewhere polls are how results arrive.
+    `never`: the provider tells results itself and is not asked, so that somebody looks at the deadline only.
     """
+    deadline = now + (policy.provider_deadline_ms if policy is not None else 24 * HOUR)
+    if never:
+        return deadline, deadline
     if policy is None:
-        return now + _FIRST_POLL, now + 24 * HOUR
-    deadline = now + policy.provider_deadline_ms
+        return now + _FIRST_POLL, deadline
     webhook = route is not None and route.capabilities.webhook is not None
     first = policy.webhook_grace_ms if webhook else min(policy.expected_duration_ms or _FIRST_POLL, _FIRST_POLL)
     return min(now + first, deadline), deadline

@@ -26,6 +26,9 @@ MINIMAL = {
 }
 
 
+TOLD = {"fetch": False, "result": {"text": "text"}}
+
+
 def endpoint(**changes):
     """One endpoint from plain data."""
     return load_endpoints({"endpoints": [MINIMAL | changes]})["hooks"]
@@ -178,9 +181,45 @@ class TestConfiguration:
         assert refused.value.field == field
         assert str(refused.value).startswith(field)
 
-    def test_an_endpoint_that_is_never_asked_needs_no_job_id(self):
-        """Only what is fetched must say what to fetch."""
-        assert endpoint(fetch=False, provider_job_id=[]).provider_job_id == ()
+    def test_an_endpoint_that_is_never_asked_needs_a_way_to_the_job(self):
+        """Our own ids, or the provider's id where it can't return them."""
+        by_metadata = {"provider_job_id": [], "job_id": "meta.job", "execution_id": "meta.execution"}
+
+        assert endpoint(**TOLD, **by_metadata).provider_job_id == ()
+        assert endpoint(**TOLD).provider_job_id == ("data.id",)
+
+    def test_the_outcome_may_stand_apart_from_the_event(self):
+        """One kind of event, and the word that counts inside the job."""
+        one = endpoint(state="data.status")
+        facts = read(one, {"type": "job.updated", "data": {"id": "j", "status": "done"}})
+
+        assert facts == DeliveryFacts("job.updated", "j", None, None, Outcome.COMPLETED)
+        assert read(one, {"type": "done", "data": {}}).outcome is Outcome.IGNORE
+
+    @pytest.mark.parametrize(
+        ("change", "field", "says"),
+        [
+            ({"fetch": False}, "endpoints[0].result", "is missing: fetch: false needs the paths"),
+            ({"result": {"text": "text"}}, "endpoints[0].result", "only with fetch: false; set that, or remove"),
+            ({"fetch": False, "result": {}}, "endpoints[0].result", "neither text nor media; add the path"),
+            ({"fetch": False, "result": {"txt": "a"}}, "endpoints[0].result.txt", "did you mean text?"),
+            ({"fetch": False, "result": {"text": "a..b"}}, "endpoints[0].result.text[0]", "must match"),
+            ({"fetch": False, "result": {"media": "m", "mime": "png"}}, "endpoints[0].result.mime", "must match"),
+            ({"fetch": False, "result": {"text": "t"}, "provider_job_id": []}, "endpoints[0]", "a way to the job: add"),
+            (
+                {"fetch": False, "result": {"text": "t"}, "provider_job_id": [], "job_id": "meta.job"},
+                "endpoints[0]",
+                "add job_id and execution_id",
+            ),
+        ],
+    )
+    def test_a_result_that_could_not_be_read_is_refused(self, change, field, says):
+        """Field, rule and fix, before the first paid answer is lost."""
+        with pytest.raises(InvalidPolicy) as refused:
+            load_endpoints({"endpoints": [MINIMAL | change]})
+
+        assert refused.value.field == field
+        assert says in str(refused.value)
 
     def test_every_problem_of_a_file_is_told_at_once(self):
         """Two wrong entries and a name that stands twice are three lines."""

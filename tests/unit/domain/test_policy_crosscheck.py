@@ -140,3 +140,26 @@ def test_a_webhook_must_have_an_endpoint():
         "routes.first.capabilities.webhook: there is no webhook endpoint 'openai'; add it to the endpoints",
     ]
     assert found(None, route, endpoints=[{"name": "openai"}]) == []
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "result", "lines"),
+    [
+        ({"background": True}, {"text": "text"}, []),
+        ({"background": True, "media": ["image"]}, {"media": "output"}, []),
+        ({"background": True}, {"media": "output"}, ["and reads no text; add result.text to it"]),
+        ({"background": True, "media": ["image"]}, {"text": "t"}, ["and reads no media; add result.media to it"]),
+        ({}, {"text": "t"}, [", so it needs background: true; add it, or remove webhook"]),
+    ],
+)
+def test_a_result_that_comes_by_webhook_only_must_be_one_that_is_read(capabilities, result, lines):
+    """Otherwise each paid answer would be read as empty."""
+    route = make_route(capabilities={**capabilities, "webhook": "told"})
+    entry = {"name": "told", "fetch": False, "result": result}
+
+    told = found(None, route, endpoints=[entry])
+
+    assert len(told) == len(lines)
+    for one, line in zip(told, lines, strict=True):
+        assert one.startswith("routes.first.capabilities.webhook: endpoint 'told' has fetch: false")
+        assert one.endswith(line)

@@ -184,7 +184,13 @@ def test_secrets_that_can_not_be_read_are_ours_to_repair():
     def fail():
         raise SecretUnavailable
 
-    deps = IntakeDeps(store=world.store, queues=world.queues, clock=world.clock, log=world.log)
+    deps = IntakeDeps(
+        store=world.store,
+        queues=world.queues,
+        payloads=lambda: world.payloads,
+        clock=world.clock,
+        log=world.log,
+    )
 
     assert webhook(deps, endpoints(), fail, event(BODY, HEADERS))["statusCode"] == 503
 
