@@ -82,7 +82,6 @@ def admit(
     policy, route = _place(deps, request)
     check_callback(deps, principal.owner_key, request.callback_url)
     now = deps.now()
-    payload = request.input.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     intent = _Intent(
         principal=principal,
         request=request,
@@ -90,7 +89,7 @@ def admit(
         request_id=request_id,
         policy=policy,
         route=route,
-        payload=payload,
+        payload=request.payload,
         now=now,
         interactive=interactive,
     )
@@ -101,7 +100,7 @@ def admit(
     if standing is not None:
         return standing
     for _ in range(_TRIES):
-        _store_input(deps, job, payload)
+        _store_input(deps, job, request.payload)
         planned, nudges = _planned(job, now, here=arrived_at is not None)
         answer = deps.store.create(planned, now)
         if isinstance(answer, Committed):
@@ -149,7 +148,7 @@ def _place(deps: Deps, request: JobRequest) -> tuple[Policy, Route]:
             fix="deploy the route its policy names",
         )
     media = bool(route.capabilities.media)
-    if media != (request.input.prompt is not None):
+    if media != request.prompts:
         raise InvalidRequest(
             "The input does not fit the workflow.",
             field="input",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakwater.domain.errors import InvalidRequest
-from breakwater.domain.request import MAX_KEY_CHARS, idempotency_key, parse
+from breakwater.domain.request import MAX_KEY_CHARS, idempotency_key, parse, plain
+from breakwater.domain.request_model import read
 from breakwater.domain.states import Priority
 
 MESSAGES = {"messages": [{"role": "user", "content": "hello"}]}
@@ -90,3 +92,107 @@ def test_a_key_that_cant_be_one_is_refused(raw):
         idempotency_key(raw)
 
     assert refused.value.field == "Idempotency-Key"
+
+
+PARTS = st.lists(st.dictionaries(st.text(max_size=4), JSON, max_size=2), max_size=2)
+OBJECT = st.dictionaries(st.text(max_size=4), JSON, max_size=3)
+STRANGE = st.sampled_from(["", "a\n", "\x7f", "\ud800", "x" * 200, "https://x.example/é", "http://", "http://\n"])
+ODD = (
+    st.none() | st.booleans() | st.integers(-1, 12) | st.sampled_from([0.5, 1.0, "3", "true", "low", [], {}]) | STRANGE
+)
+TEXT = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"]), min_size=1, max_size=5)
+MESSAGE = {
+    "role": st.sampled_from(["user", "assistant", "tool", "developer", "system"]),
+    "content": TEXT | PARTS,
+    "tool_call_id": TEXT | st.none(),
+    "tool_calls": PARTS | st.none(),
+}
+INPUT = {
+    "instructions": TEXT | st.none(),
+    "parameters": OBJECT,
+    "json_schema": OBJECT | st.none(),
+    "tools": PARTS | st.none(),
+    "size": TEXT | st.none(),
+    "n": st.integers(1, 10) | st.none(),
+}
+BODY = {
+    "workflow": TEXT,
+    "user_ref": TEXT | st.none(),
+    "priority": st.sampled_from(["low", "normal", "high", None]),
+    "callback_url": st.sampled_from(["https://x.example/é", "http://x", None]),
+    "side_effect_target": TEXT | st.none(),
+    "stream": st.booleans(),
+    "input": st.none(),
+}
+
+
+@st.composite
+def bodies(draw):
+    """Bodies in order, most of them but for one value."""
+    wrong = draw(st.sampled_from(["nothing", "message", "input", "body"]))
+
+    def some(kind, fields, needed):
+        names = draw(
+            st.permutations(sorted(draw(st.sets(st.sampled_from(sorted(fields)), max_size=4)) | needed.keys()))
+        )
+        made = {name: needed[name] if name in needed else draw(fields[name]) for name in names}
+        if kind == wrong:
+            made[draw(st.sampled_from([*names, "more"]))] = draw(ODD)
+        return made
+
+    def message():
+        return some("message", MESSAGE, {name: draw(MESSAGE[name]) for name in ("role", "content")})
+
+    asked = {"prompt": draw(TEXT)} if draw(st.booleans()) else {"messages": [message() for _ in range(2)]}
+    return some("body", BODY, {"workflow": draw(TEXT), "input": some("input", INPUT, asked)})
+
+
+@given(bodies())
+def test_a_body_read_without_the_model_is_what_the_model_reads(body):
+    """The short way takes nothing that the model would refuse, and makes the same of it, in the same order."""
+    if plain(body):
+        ours, theirs = parse(body), read(body)
+
+        assert ours == theirs
+        assert json.dumps(ours.payload) == json.dumps(theirs.payload)
+        assert ours.prompts == ("prompt" in theirs.payload)
+
+
+IMAGE = [{"type": "input_image", "image_url": "https://x.example/a.png", "detail": None}]
+TOOL = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}, "n": 10**30, "x": 1.5}}
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        MESSAGES,
+        {"prompt": "a cat", "size": "1024x1024", "n": 2},
+        {"messages": [{"role": "user", "content": "Grüße"}, {"role": "tool", "content": IMAGE, "tool_call_id": "c"}]},
+        {**MESSAGES, "parameters": {}, "prompt": None, "tools": [TOOL], "json_schema": TOOL},
+        {**MESSAGES, "parameters": {"temperature": 0.2, "stop": None}, "instructions": "Be short.", "tools": []},
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"priority": "low", "user_ref": "u", "stream": True}, {"callback_url": None}])
+def test_usual_bodies_need_no_model(ask, more):
+    """What callers send all day is read the short way, alike."""
+    body = {**more, "workflow": "chat", "input": ask}
+
+    assert plain(body)
+    assert parse(body) == read(body)
+
+
+DEEP = json.loads('{"a":' * 70 + "1" + "}" * 70)
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ({"workflow": "chat", "input": {**MESSAGES, "n": "3"}}, ("n", 3)),
+        ({"workflow": "chat", "input": {**MESSAGES, "n": 3.0}}, ("n", 3)),
+        ({"workflow": "chat", "input": {**MESSAGES, "parameters": DEEP}}, ("parameters", DEEP)),
+    ],
+)
+def test_unusual_bodies_are_left_to_the_model(body, kept):
+    """Numbers as text, and what is nested deeply, go the long way and arrive."""
+    assert not plain(body)
+    assert parse(body).payload[kept[0]] == kept[1]
