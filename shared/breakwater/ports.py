@@ -259,6 +259,14 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
         """An unprocessed record in place of a processed one. Condition: `processed_at` as read."""
         ...
 
+    def put_provider_job(self, known: ProviderJob) -> ProviderJob:
+        """Put if absent; gives back what stands there afterwards, ours or the one that was first."""
+        ...
+
+    def provider_job(self, endpoint: str, provider_job_id: str) -> ProviderJob | None:
+        """Whose a provider job is, read consistently; None where nobody has put it there."""
+        ...
+
     def route(self, route_key: str) -> RouteState | None:
         """The state of a route; None when nobody ever closed it."""
         ...
@@ -270,14 +278,6 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
     def count_usage(self, line: Mapping[str, Any], totals: Sequence[str]) -> bool:
         """A usage line and its totals in one transaction. False: this line was counted before."""
         ...
-    def put_provider_job(self, known: ProviderJob) -> ProviderJob:
-        """Put if absent; gives back what stands there afterwards, ours or the one that was first."""
-        ...
-
-    def provider_job(self, endpoint: str, provider_job_id: str) -> ProviderJob | None:
-        """Whose a provider job is, read consistently; None where nobody has put it there."""
-        ...
-
 
     def usage(self, owner_key: str, prefix: str) -> list[Mapping[str, Any]]:
         """Usage totals of an owner."""

@@ -26,12 +26,14 @@ from tests.fakes.outside import refusal
 from tests.support.catalogue import policy, route
 from tests.support.dead import terms as operators_terms
 from tests.support.limited import run_in
+from tests.support.told import ENDPOINTS
 
 _HOOK: dict[str, Any] = {
     "background": True, "webhook": "openai", "tools": True, "json_schema": True, "context_window": 400_000,
 }  # fmt: skip
 
 
+_TELLING = ("knows_us", "own_id")  # providers that are never asked: by our metadata, by their own id
 _PEOPLE: dict[str, Any] = {
     "lanes": {
         "interactive_admission": {"max_wait_ms": 4000, "max_attempts": 2},
@@ -49,6 +51,7 @@ def catalogue() -> Catalogue:
         route("hook", capabilities=_HOOK, **scarce),
         route("poll", capabilities={"background": True, "context_window": 400_000}, **scarce),
         route("narrow", limits={"concurrency": 1}),
+        *(route(name, capabilities={**_HOOK, "webhook": name}, **scarce) for name in _TELLING),
     ]
     fallback = {
         "name": "second_account", "route": "other", "approved_by": "ops", "approved_on": "2026-11-01",
@@ -64,10 +67,13 @@ def catalogue() -> Catalogue:
         policy("fallback", fallbacks=[fallback]),
         policy("guarded", requires_approval=True),
         policy("chat", ai_api_queueing_strategy=_PEOPLE),
+        *(policy(name, route=name, mode="background", provider_deadline_ms=600_000) for name in _TELLING),
+        *(policy(f"paid_{name}", route=name, mode="background", side_effects="paid") for name in _TELLING),
     ]
     return Catalogue(
         routes={one.route_key: one for one in routes},
         policies={one.workflow: one for one in policies},
+        endpoints=list(ENDPOINTS),
         default_route="plain",
     )
 
@@ -136,6 +142,46 @@ def _early_webhook(stage: Stage) -> None:
     stage.provider.script = [hurry]
     stage.ask_for("summary")
     stage.run()
+
+
+def _carried(workflow: str, *, early: bool = False) -> Callable[[Stage], None]:
+    """The webhook is the result; told three times, and `early` once before the create call is answered."""
+
+    def play(stage: Stage) -> None:
+        stage.carried_to = workflow.removeprefix("paid_")
+
+        def hurry(call: Any) -> Any:
+            taken = stage.provider.accept(call)
+            stage.provider.finish(taken.provider_job_id)
+            stage.tell(taken.provider_job_id, f"wh-{taken.provider_job_id}")
+            stage.pump()
+            return taken
+
+        stage.provider.script = [hurry] if early else []
+        stage.ask_for(workflow)
+        start = stage.clock.now()
+        for delay, name in ((21_000, "wh-1"), (25_000, "wh-1"), (7_200_000, "wh-2")):
+            stage.later(start + delay, lambda name=name: stage.tell("resp_1", name) if stage.provider.jobs else None)
+        stage.run()
+
+    return play
+
+
+def _never_asked(stage: Stage, job: Job) -> None:
+    assert stage.provider.fetched == []
+    _noted_by_its_own_id(stage, job)
+
+
+def _noted_by_its_own_id(stage: Stage, job: Job) -> None:
+    """Where the provider can't name our job, its own id leads to it."""
+    noted = {pk.rpartition("#")[2] for pk, _ in stage.store.items if pk.startswith("PROVIDER#")}
+    taken = {job.provider_job_id} if job.provider_job_id and job.workflow.endswith("own_id") else set()
+    assert taken <= noted
+
+
+def _told_and_paid(stage: Stage, job: Job) -> None:
+    _reviewed_when_unknown(stage, job)
+    _never_asked(stage, job)
 
 
 def _cancel_pending(stage: Stage) -> None:
@@ -349,6 +395,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     "cancel after success": _scenario(_too_late, _S, _C),
     "replayed webhook": _scenario(_replayed_webhook, _S),
     "webhook before the answer": _scenario(_early_webhook, _S),
+    "result in the webhook": _scenario(_carried("knows_us"), _S, check=_never_asked),
+    "result in the webhook, by the provider's id": _scenario(_carried("own_id"), _S, check=_never_asked),
+    "result before the answer": _scenario(_carried("knows_us", early=True), _S, check=_never_asked),
+    "result before the answer, by the provider's id": _scenario(_carried("own_id", early=True), _S, check=_never_asked),
+    "paid result in the webhook": _scenario(_carried("paid_knows_us"), _S, _D, calls=1, check=_told_and_paid),
     "told at a callback": _scenario(_called_back, _S, check=_told_under_one_id),
     "scheduled": _scenario(_scheduled, _S, check=_one_job_a_window),
     "manual retry": _scenario(_manual_retry, _S, _D, calls=6),

@@ -22,6 +22,7 @@ from breakwater.usecases.intake import Facts, IntakeDeps, take
 from breakwater.usecases.step import Told, Verdict
 from tests.crash.tap import KillProcess, Tap, tapped, tapped_intake
 from tests.fakes.outside import Message
+from tests.support.told import told_body
 from tests.support.world import World
 
 VISIBILITY = 360_000
@@ -51,6 +52,7 @@ class Stage(World):
         self.provider_takes = 20_000  # how long a provider job runs
         self.provider_tells = True  # by a webhook
         self.provider_knows_us = True  # its webhooks can be traced to our execution
+        self.carried_to: str | None = None  # the endpoint whose webhooks carry the outcome; nobody is asked
         accept = self.provider.accept
 
         def accept_and_finish(call: Call) -> Accepted:
@@ -186,8 +188,10 @@ class Stage(World):
             log=self.log,
         )
         told = Facts(event_type="response.completed", provider_job_id=provider_job_id, **facts)
+        if self.carried_to is not None:
+            told, body = replace(told, carries_result=True), told_body(self, provider_job_id)
         name = webhook_id or f"wh_{next(self._names)}"
-        return take(tapped_intake(plain, self.tap), "openai", name, body, told)
+        return take(tapped_intake(plain, self.tap), self.carried_to or "openai", name, body, told)
 
     def skewed(self, ms: int) -> None:
         """From now on our functions' clocks are off by this much."""

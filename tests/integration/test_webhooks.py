@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from breakwater import wiring
+from breakwater import policy_yaml, wiring
 from breakwater.domain.obligations import Queue
+from breakwater.domain.records import Child
+from breakwater.domain.states import Status
+from tests.support.builders import make_execution, make_job
+from tests.support.catalogue import policy, route
 from tests.support.cloud import ROOT
-from tests.support.lambdas import installed, sample
+from tests.support.lambdas import forget, installed, sample
 from tests.support.template import functions
 from tests.support.webhooks import OTHER, SECRET, completed, event, signed
 
@@ -108,3 +113,76 @@ def test_the_log_says_who_and_what_came_of_it_only(installation, capsys):
         "at", "event", "endpoint", "webhook_id", "event_type", "job_id", "verdict", "service", "pid",
     }  # fmt: skip
     assert "private" not in json.dumps(lines)
+
+
+# --- deliveries that carry their outcome
+
+
+@pytest.fixture
+def telling(installation, monkeypatch, tmp_path):
+    """A route whose provider tells its results itself, and a job that runs there."""
+    loaded = policy_yaml.load(ROOT / "shared" / "policies")
+    loaded.routes["media-route"] = route(
+        "media-route",
+        provider="gateway",
+        gateway="media",
+        base_url="https://media.test",
+        capabilities={"background": True, "media": ["image"], "webhook": "media"},
+    )
+    loaded.policies["told"] = policy("told", route="media-route", mode="background")
+    (tmp_path / "telling.json").write_bytes(loaded.dump())
+    forget()
+    monkeypatch.setattr(wiring, "POLICIES", tmp_path / "telling.json")
+    installation.secret("WEBHOOK_SECRETS_SECRET", {"media": [SECRET]})
+    job_id = f"job_{tmp_path.name.replace('_', '')}"
+    execution = replace(make_execution(job_id), route_key="media-route")
+    job = make_job("at_provider", job_id=job_id, workflow="told", route_key="media-route", execution=execution)
+    made = wiring.store().create(job, installation.clock.now())
+    wiring.store().put_child(job_id, Child(sk=job.input_ref, body='{"prompt":"a boat"}'), None)
+    return installation, made.job
+
+
+def tell(installation, job, **more):
+    """The provider's own story of the job, in a genuine delivery."""
+    metadata = {"job_id": job.job_id, "execution_id": job.execution.id}
+    body = json.dumps({"id": job.provider_job_id, "status": "succeeded", "metadata": metadata, **more}).encode()
+    made = event(body, signed(body, "msg_told", installation.clock.now()), "media")
+    return installation.http("webhook", made)
+
+
+@pytest.mark.parametrize("extra", ["", "x" * 100_000], ids=["inline", "in the object store"])
+def test_a_delivery_that_carries_its_outcome_settles_its_job(telling, extra):
+    """Recorded with its body, worked on by the completion function, and nobody was asked."""
+    installation, job = telling
+
+    answer = tell(installation, job, output=["https://cdn.test/1.png"], model="m", note=extra)
+    assert answer == (200, {"result": "recorded"})
+    record = wiring.store().delivery("media#msg_told")
+    assert (record.body is None, record.blob is None) == (bool(extra), not extra)
+    [nudge] = installation.received(Queue.COMPLETION)
+    assert installation.call("completion", sample("completion-delivery", item_id=nudge["id"])) == {
+        "batchItemFailures": []
+    }
+
+    settled = installation.job(job.job_id)
+    assert settled.status is Status.SUCCEEDED
+    result = json.loads(wiring.store().child(job.job_id, settled.result_ref).body)
+    assert result["media"] == [{"url": "https://cdn.test/1.png", "mime": "image/png"}]
+    assert wiring.store().delivery("media#msg_told").verdict == "settled"
+
+
+def test_what_was_carried_survives_a_lost_message(telling, monkeypatch):
+    """The queue was gone when the delivery came; the sweep finds it with everything in it."""
+    installation, job = telling
+    monkeypatch.setenv("COMPLETION_QUEUE_URL", installation.urls["COMPLETION_QUEUE_URL"] + "-gone")
+    wiring.for_intake.cache_clear()
+    assert tell(installation, job, output="https://cdn.test/1.png")[0] == 200
+    monkeypatch.setenv("COMPLETION_QUEUE_URL", installation.urls["COMPLETION_QUEUE_URL"])
+
+    installation.clock.advance(121_000)
+    installation.call("sweep", sample("sweep"))
+    nudges = [one for one in installation.received(Queue.COMPLETION) if one["kind"] == "delivery"]
+    assert nudges == [{"kind": "delivery", "id": "media#msg_told"}]
+    installation.call("completion", sample("completion-delivery", item_id="media#msg_told"))
+
+    assert installation.job(job.job_id).status is Status.SUCCEEDED
