@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from breakwater.domain.endpoint_entries import load_endpoints
+from breakwater.domain.endpoint_entries import EndpointEntry, ResultEntry, load_endpoints
 from breakwater.domain.endpoints import DeliveryFacts, Outcome, endpoints_of, read, secrets_of, unusable_of
 from breakwater.domain.errors import InvalidPolicy
 from breakwater.domain.signature import STANDARD, HeaderNames
@@ -86,6 +86,26 @@ class TestShipped:
 
         assert endpoints_of(compiled) == load_endpoints(compiled) == ENDPOINTS
         assert ENDPOINTS["openai"].names == STANDARD
+
+
+class TestGuide:
+    def test_the_example_of_the_guide_is_a_valid_entry(self):
+        """Both of its parts together; and it names every key that an entry and its result may have."""
+        page = Path("docs/how-to/webhooks.md").read_text(encoding="utf-8")
+        blocks = [part.split("```")[0] for part in page.split("```yaml\n")[1:]]
+
+        entry = load_endpoints(yaml.safe_load("".join(blocks)))["prediction"]
+
+        assert entry.result is not None
+        assert entry.outcome("canceled") is Outcome.CANCELLED
+        keys = {*EndpointEntry.model_fields, *ResultEntry.model_fields} - {"description"}
+        assert [key for key in sorted(keys) if key not in page] == []
+
+    def test_without_its_second_part_it_is_fetched(self):
+        """The news alone, and the provider is asked."""
+        page = Path("docs/how-to/webhooks.md").read_text(encoding="utf-8")
+
+        assert load_endpoints(yaml.safe_load(page.split("```yaml\n")[1].split("```")[0]))["prediction"].fetch
 
 
 class TestReading:
