@@ -106,10 +106,14 @@ class DueItem:
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """A job of the `ready` index and its place in line. The index lags: re-read before acting."""
+    """A job that waits and its place in line. The indexes lag: re-read before acting.
+
+    `owner`: the short name of its owner, where the line is read owner by owner.
+    """
 
     job_id: str
     rank: int
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +163,13 @@ class CapacityStore(Protocol):
 
     def waiters(self, scope: str, limit: int) -> list[Waiter]:
         """Who waits under a scope, first in line first."""
+        ...
+
+    def waiters_by_owner(self, scope: str, after: str, limit: int) -> tuple[list[Waiter], bool]:
+        """Who waits under a scope, owner by owner and each owner's by rank; and whether there are more.
+
+        Begins behind everything of the owner named `after`, at the first owner where that is empty.
+        """
         ...
 
     def spend_rate(self, key: str, now: int, cost: int, burst: int) -> int | None:

@@ -10,6 +10,7 @@ import pytest
 
 from breakwater.domain.job import SlotRef
 from breakwater.domain.records import RouteState
+from breakwater.domain.release import turn_name
 from breakwater.domain.slots import Slot
 from breakwater.store.items import due_shard
 from tests.support.builders import NOW, make_job
@@ -31,7 +32,7 @@ def slot(scope, n=0, job_id="job_a", epoch=1, **more):
 
 def test_a_number_is_taken_once(store, name):
     """The second taker is refused, whoever holds it is readable."""
-    first = slot(name)
+    first = slot(name, owner=turn_name("acme"))
 
     assert store.take_slot(first)
     assert not store.take_slot(slot(name, job_id="job_b"))
@@ -103,6 +104,34 @@ def test_waiters_stand_by_rank_and_then_by_age(store, name):
     assert [one.job_id for one in store.waiters(name, 1)] == [ranked[2].job_id]
     store.commit(ranked[2], ranked[2].with_(waiting_scope=None))
     assert store.waiters(name, 1)[0].job_id == ranked[1].job_id
+
+
+def test_a_line_is_read_owner_by_owner(store, name):
+    """Each owner's by rank and then by age; what one owner has in line is skipped in one step."""
+    wanted = [("a", 5), ("b", 1), ("a", 1), ("a b#c", 3), ("a", 1)]
+    jobs = [
+        store.create(
+            make_job(owner_key=who, waiting_scope=name, waiting_rank=NOW + rank, created_at=NOW + n),
+            NOW,
+        ).job
+        for n, (who, rank) in enumerate(wanted)
+    ]
+    store.create(make_job(waiting_scope=name + "x", waiting_rank=0), NOW)
+    store.create(make_job(), NOW)
+    a, b, other = (turn_name(one) for one in ("a", "b", "a b#c"))
+
+    line, more = store.waiters_by_owner(name, "", 10)
+
+    assert not more
+    assert [one.owner for one in line] == sorted([a, a, a, b, other])
+    assert [one.job_id for one in line if one.owner == a] == [jobs[n].job_id for n in (2, 4, 0)]
+    assert [one.rank - NOW for one in line if one.owner == a] == [1, 1, 5]
+    for who in (a, b, other):
+        behind, _ = store.waiters_by_owner(name, who, 10)
+        assert behind == [one for one in line if one.owner > who]
+    assert store.waiters_by_owner(name, "", 2) == (line[:2], True)
+    store.commit(jobs[1], jobs[1].with_(waiting_scope=None))
+    assert b not in {one.owner for one in store.waiters_by_owner(name, "", 10)[0]}
 
 
 def test_a_rate_grants_its_burst_and_says_when_to_ask_again(store, name):

@@ -67,6 +67,18 @@ class FakeCapacity:
         ]
         return [Waiter(job_id, rank // RANK_UNIT) for rank, job_id in sorted(found)[:limit]]
 
+    def waiters_by_owner(self, scope: str, after: str, limit: int) -> tuple[list[Waiter], bool]:
+        self._hook("waiters_by_owner", "before")
+        name = {"S": scope}
+        found = sorted(
+            (item["ready_turn"]["S"], pk.split("#", 1)[1])
+            for (pk, sk), item in self.items.items()
+            if sk == "META" and item.get("ready_scope") == name
+        )
+        behind = [(turn, job_id) for turn, job_id in found if not after or turn > f"{after}#~"]
+        page = [Waiter(job_id, int(turn[17:31]), turn[:16]) for turn, job_id in behind[:limit]]
+        return page, len(behind) > limit
+
     def spend_rate(self, key: str, now: int, cost: int, burst: int) -> int | None:
         self._hook("spend_rate", "before")
         standing = self.rates.get(key, -1)

@@ -77,3 +77,6 @@ class LaggingStore(FakeJobStore):
 
     def waiters(self, scope: str, limit: int) -> list[Waiter]:
         return self._as_indexed(lambda: super(LaggingStore, self).waiters(scope, limit))
+
+    def waiters_by_owner(self, scope: str, after: str, limit: int) -> tuple[list[Waiter], bool]:
+        return self._as_indexed(lambda: super(LaggingStore, self).waiters_by_owner(scope, after, limit))

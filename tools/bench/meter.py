@@ -16,6 +16,7 @@ from tools.bench.units import Item, Keys, item_size, read_units, write_units
 INDEXES: tuple[Keys, ...] = (
     ("due_shard", "due_at"),
     ("ready_scope", "ready_rank"),
+    ("ready_scope", "ready_turn"),
     ("owner_shard", "created_at"),
     ("attention_shard", "attention_at"),
 )

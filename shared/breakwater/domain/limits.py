@@ -31,6 +31,11 @@ def paused_scope(workflow: str) -> str:
     return f"paused:{workflow}"
 
 
+def of_one_owner(scope: str) -> bool:
+    """Whether all who wait under a scope are the same owner's."""
+    return any(part.startswith("owner:") for part in scope.split("|"))
+
+
 def scopes(
     job: Job,
     policy: Policy,

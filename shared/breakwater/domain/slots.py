@@ -36,6 +36,7 @@ class Slot:
     taken_at: int
     verify_at: int
     stamp: int = 0  # tells apart two that took it for the same lease at the same moment
+    owner: str = ""  # short name of the job's owner, for taking turns; empty where nobody wrote it
 
     @property
     def ref(self) -> SlotRef:

@@ -165,6 +165,7 @@ def _slot_attributes(slot: Slot) -> dict[str, Any]:
         "taken_at": slot.taken_at,
         "verify_at": slot.verify_at,
         "stamp": slot.stamp,
+        "owner": slot.owner,
     }
     return {"pk": f"SLOT#{slot.scope}", "sk": f"{slot.n:05d}", **plain}
 
@@ -179,4 +180,5 @@ def _slot_of(scope: str, item: Mapping[str, Any]) -> Slot:
         taken_at=plain["taken_at"],
         verify_at=plain["verify_at"],
         stamp=plain["stamp"],
+        owner=plain.get("owner", ""),
     )

@@ -14,6 +14,7 @@ from zlib import crc32
 from breakwater.domain.errors import CorruptItem
 from breakwater.domain.job import Job, Owed, SlotRef
 from breakwater.domain.records import Child, Delivery, ProviderJob, RouteState, execution_data, execution_of
+from breakwater.domain.release import turn_name
 from breakwater.domain.states import Lane, Priority, Reason, Status
 from breakwater.store.wire import from_wire
 
@@ -77,6 +78,7 @@ def _index(job: Job) -> dict[str, Any]:
     if job.waiting_scope is not None:
         found["ready_scope"] = job.waiting_scope
         found["ready_rank"] = (job.waiting_rank or 0) * RANK_UNIT + job.created_at
+        found["ready_turn"] = f"{turn_name(job.owner_key)}#{max(0, job.waiting_rank or 0):014d}{job.created_at:013d}"
     if (job.status is Status.DEAD_LETTER and job.closed_at is None) or job.in_review:
         found["attention_shard"], found["attention_at"] = job.lane.value, job.completed_at or job.updated_at
     return found

@@ -15,6 +15,7 @@ from breakwater.domain.job import Job, SlotRef
 from breakwater.domain.limits import EVERYBODY, scopes
 from breakwater.domain.policy import Policy
 from breakwater.domain.records import RouteState
+from breakwater.domain.release import turn_name
 from breakwater.domain.routes import Route
 from breakwater.domain.slots import VERIFY_AFTER, ScopeLimit, Slot, Standing, free_numbers, standing
 from breakwater.domain.timing import SECOND
@@ -89,6 +90,7 @@ def _slot(deps: Deps, job: Job, scope: str, n: int, now: int) -> Slot:
         taken_at=now,
         verify_at=now + VERIFY_AFTER,
         stamp=int(deps.draw() * _STAMPS),
+        owner=turn_name(job.owner_key),
     )
 
 

@@ -1,22 +1,26 @@
 """Who is woken when capacity is freed?
 
-The first of the line by rank, round robin over owners, no more than there is room for: one `rev` write that leaves the
-`ready` index, then the nudge. It runs when a slot is freed, when a route opens, when a waiter finds room but others
-before it, and when a woken job does not take what it was woken for. A run that is lost is made up for by the waiters'
-own slow recheck.
+Owners in turn, each owner's jobs by rank, no more than there is room for: one `rev` write that leaves the line, then
+the nudge. It runs when a slot is freed, when a route opens, when a waiter finds room but others before it, and when a
+woken job does not take what it was woken for. A run that is lost is made up for by the waiters' own slow recheck.
+
+The line is read owner by owner (`turns` index), so one owner's ten thousand hide nobody. Who had the last turn of a
+scope is one newest fact, written after the wakes and only where more wait than there is room for: a crash before it
+repeats a turn and loses none.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from breakwater.domain.errors import Unavailable
 from breakwater.domain.job import Job
-from breakwater.domain.limits import paused_scope, route_scope
+from breakwater.domain.limits import of_one_owner, paused_scope, route_scope
 from breakwater.domain.machine import Step, amend
 from breakwater.domain.ramp import effective
-from breakwater.domain.release import turns
+from breakwater.domain.release import turn_name, turns
 from breakwater.domain.slots import Slot
 from breakwater.domain.states import Status
 from breakwater.domain.switches import paused
@@ -24,26 +28,86 @@ from breakwater.ports import Committed, Waiter
 from breakwater.usecases import capacity
 from breakwater.usecases.deps import Deps
 
-LINE = 200  # how much of a line is looked at
+LINE = 100  # a line up to this long is read at once
+PAGE = 25  # of a longer one, so much at each owner
 BATCH = 25  # woken at once where nothing limits how many
-_PAGE = 100
-_owners: dict[str, str] = {}  # a job's owner never changes, so a warm process reads it once
-_MOST_OWNERS = 10_000
+_OWNERS = 3  # of a longer line, at least so many owners are looked at
+_PAGES = 6  # and at most so often
+_SPARE = 5  # tried beyond what there is room for: the index may list who has left
 
 
 def release(deps: Deps, scope: str, just_served: str | None = None) -> int:
     """Wake whom there is room for; how many that was. The owner whose job made room has had its turn."""
-    line = deps.store.waiters(scope, LINE)
-    free, taken = _room(deps, scope, line)
+    line, more = deps.store.waiters_by_owner(scope, "", LINE)
+    free, taken = _room(deps, scope, sorted(line, key=_by_rank)[:3])
     if free <= 0:
         return 0
-    chosen = [one.job_id for one in line] if free >= len(line) else _fairly(deps, line, taken, free, just_served)
-    return sum(_wake(deps, job_id, scope) for job_id in chosen)
+    if not more and free >= len(line):
+        return len(_wake_some(deps, scope, sorted(line, key=_by_rank), free))
+    if of_one_owner(scope) or (not more and len({one.owner for one in line}) == 1):
+        return len(_wake_some(deps, scope, line[: free + _SPARE], free))
+    place = f"TURN#{scope}"
+    known = deps.store.latest(place) or {"owner": "", "at": 0}
+    seen = _stretch(deps, scope, line, str(known["owner"]), free) if more else line
+    woken = _wake_some(deps, scope, _in_turn(seen, _busy(taken, just_served), str(known["owner"]), free), free)
+    if woken:
+        with suppress(Unavailable):  # the next run then begins where this one did
+            deps.store.put_latest(place, max(deps.now(), int(known["at"]) + 1), {"owner": woken[-1].owner})
+    return len(woken)
+
+
+def _by_rank(waiter: Waiter) -> int:
+    return waiter.rank
+
+
+def _busy(taken: Iterable[Slot], just_served: str | None) -> Counter[str]:
+    """How much each owner has in use."""
+    busy = Counter(slot.owner for slot in taken)
+    if just_served is not None:
+        busy[turn_name(just_served)] += 1
+    return busy
+
+
+def _in_turn(seen: Sequence[Waiter], busy: Counter[str], last: str, free: int) -> list[Waiter]:
+    """More wait than there is room for: the next owners around the circle."""
+    by_id = {one.job_id: one for one in seen}
+    order = turns([(one.job_id, one.owner) for one in seen], busy, last, free + _SPARE)
+    return [by_id[job_id] for job_id in order]
+
+
+def _stretch(deps: Deps, scope: str, first: Sequence[Waiter], last: str, free: int) -> list[Waiter]:
+    """The heads of some owners of a long line, from behind the last turn on and around. `first` is how it begins."""
+    seen, place, around = ([], last, False) if last else ([*first], first[-1].owner, True)
+    for _ in range(_PAGES):
+        if len({one.owner for one in seen}) >= max(free, _OWNERS):
+            break
+        page, more = deps.store.waiters_by_owner(scope, place, max(PAGE, free))
+        seen += page
+        if more:
+            place = page[-1].owner
+        elif around:
+            break
+        else:
+            seen, place, around = [*seen, *first], first[-1].owner, True
+        if around and last and place >= last:
+            break
+    return list({one.job_id: one for one in seen}.values())
+
+
+def _wake_some(deps: Deps, scope: str, order: Sequence[Waiter], most: int) -> list[Waiter]:
+    """Wake the first `most` that still wait."""
+    woken: list[Waiter] = []
+    for one in order:
+        if len(woken) == most:
+            break
+        if _wake(deps, one.job_id, scope):
+            woken.append(one)
+    return woken
 
 
 def _room(deps: Deps, scope: str, line: Sequence[Waiter]) -> tuple[int, list[Slot]]:
     """How many may be woken. The first of the line that still waits says which limit its scope stands for."""
-    for waiter in line[:3]:
+    for waiter in line:
         job = deps.store.get(waiter.job_id)
         if job is not None and job.waiting_scope == scope:
             return _room_for(deps, scope, job)
@@ -63,24 +127,6 @@ def _room_for(deps: Deps, scope: str, job: Job) -> tuple[int, list[Slot]]:
     limits = capacity.limits(deps, job, policy, route, state, now)
     limit = next((one for one in limits if one.scope == scope), None)
     return capacity.room(deps, limit) if limit else (BATCH, [])
-
-
-def _fairly(deps: Deps, line: Sequence[Waiter], taken: Sequence[Slot], most: int, just_served: str | None) -> list[str]:
-    holders = [slot.job_id for slot in taken]
-    _learn_owners(deps, [*(one.job_id for one in line), *holders])
-    busy = Counter(_owners.get(job_id, "") for job_id in holders)
-    if just_served is not None:
-        busy[just_served] += 1
-    return turns([(one.job_id, _owners.get(one.job_id, "")) for one in line], busy, most)
-
-
-def _learn_owners(deps: Deps, job_ids: Iterable[str]) -> None:
-    unknown = list(dict.fromkeys(one for one in job_ids if one not in _owners))
-    if len(_owners) + len(unknown) > _MOST_OWNERS:
-        _owners.clear()
-    for start in range(0, len(unknown), _PAGE):
-        for job_id, job in deps.store.get_many(unknown[start : start + _PAGE]).items():
-            _owners[job_id] = job.owner_key
 
 
 def _wake(deps: Deps, job_id: str, scope: str) -> bool:
