@@ -11,7 +11,6 @@ import argparse
 import datetime as dt
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route
 from breakwater.domain.schedule_request import unfit
 from breakwater.domain.schedules import load_schedules
+from breakwater.domain.values import dataclass
 
 ROUTES, SCHEDULES, ENDPOINTS = "routes.yaml", "schedules.yaml", "endpoints.yaml"
 

@@ -17,13 +17,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, cast
 
 from breakwater.domain.address import Forbidden, Target, checked, target_of
 from breakwater.domain.callbacks import Notified, Refused, Retry, answered
 from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.signature import sign
+from breakwater.domain.values import dataclass
 
 USER_AGENT = "Breakwater-Webhook/1"
 _CHUNK = 16_384

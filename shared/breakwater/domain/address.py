@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 from urllib.parse import SplitResult, urlsplit
+
+from breakwater.domain.values import dataclass
 
 HTTPS_PORT = 443
 MAX_URL_CHARS = 2_048

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
+
+from breakwater.domain.values import dataclass
 
 
 class Stage(StrEnum):

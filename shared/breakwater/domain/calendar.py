@@ -15,7 +15,6 @@ A rate (`every: 2h`) knows no local time at all: it counts whole steps from 1970
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -24,6 +23,7 @@ from itertools import count
 from cronsim import CronSim, CronSimError
 
 from breakwater.domain.timing import DAY, SECOND
+from breakwater.domain.values import dataclass
 from breakwater.domain.zones import local, offset_ms, zone_of
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times carry no zone here

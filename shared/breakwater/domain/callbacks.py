@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from breakwater.domain.hints import retry_after_ms
 from breakwater.domain.timing import DAY, HOUR, MINUTE, SECOND
+from breakwater.domain.values import dataclass
 
 GIVE_UP_AFTER = 3 * DAY
 LONGEST_HINT = 12 * HOUR  # a receiver may slow us down, not silence us

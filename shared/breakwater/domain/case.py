@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from breakwater.domain import events as ev
 from breakwater.domain.job import Job
@@ -12,6 +12,7 @@ from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route, RouteView
 from breakwater.domain.signals import Signal
 from breakwater.domain.states import Lane, Reason
+from breakwater.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ one job at a time. `no` on the cause means that nothing has changed: only an own
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason
+from breakwater.domain.values import dataclass
 
 
 class Verdict(StrEnum):

@@ -7,7 +7,6 @@ a broken clause ends the matter, an unknown one is a person's to decide.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -15,6 +14,7 @@ from breakwater.domain.policy import QUALITY_RANK, Policy
 from breakwater.domain.pricing import Prices, cost_micros
 from breakwater.domain.results import Usage
 from breakwater.domain.routes import Route
+from breakwater.domain.values import dataclass
 
 Clauses = dict[str, bool | None]
 

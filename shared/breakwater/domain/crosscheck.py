@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from difflib import get_close_matches
 
@@ -12,6 +11,7 @@ from breakwater.domain.policy import Policy
 from breakwater.domain.routes import Catalogue, Route
 from breakwater.domain.telling import carries_result, entry_of
 from breakwater.domain.timing import DAY
+from breakwater.domain.values import dataclass
 
 STALE_AFTER = timedelta(days=90)
 

@@ -7,12 +7,13 @@ open? provider job id? delivery seen? effects owed? The verdict (`diagnosis_rule
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from breakwater.domain.job import Job
 from breakwater.domain.records import RouteState
+from breakwater.domain.values import dataclass
 
 
 class Layer(StrEnum):

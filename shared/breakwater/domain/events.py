@@ -6,12 +6,12 @@ Past tense, with everything the move needs. `machine.TRANSITIONS` says where eac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from breakwater.domain.job import Execution, SlotRef
 from breakwater.domain.results import Usage
 from breakwater.domain.signals import Signal
 from breakwater.domain.states import Lane, Reason
+from breakwater.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ differ from what happens. Waits are given as the range between the luckiest and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
 
@@ -21,6 +21,7 @@ from breakwater.domain.routes import Catalogue, Route
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Lane, Reason, Status, Visibility
 from breakwater.domain.timing import DAY, HOUR, MINUTE, SECOND
+from breakwater.domain.values import dataclass
 
 _NOW = 1_800_000_000_000
 _UNLUCKY = 1 - 1e-9

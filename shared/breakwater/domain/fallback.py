@@ -7,7 +7,6 @@ contract holds, its route can help against what went wrong, is open in time, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from breakwater.domain import events as ev
 from breakwater.domain.budget import current_fallback, fits
@@ -17,6 +16,7 @@ from breakwater.domain.policy import Fallback
 from breakwater.domain.routes import OPEN, Route
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason
+from breakwater.domain.values import dataclass
 
 _ACCOUNT = frozenset({ErrorClass.QUOTA, ErrorClass.SPEND, ErrorClass.CREDENTIAL, ErrorClass.PERMISSION})
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain.rules import times
 from breakwater.domain.rules.bodies import error_objects
 from breakwater.domain.signals import LimitDimension, Reply
+from breakwater.domain.values import dataclass
 
 _SECOND_MS = 1_000
 _REMAINING = "remaining"

@@ -7,10 +7,11 @@ micro-dollars. Everything immutable (input, results, closed executions) lives in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from breakwater.domain.states import FINAL, Lane, Priority, Reason, Status
+from breakwater.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

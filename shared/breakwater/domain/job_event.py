@@ -7,10 +7,10 @@ ignores those it does not know; a field that goes or changes its meaning raises 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain.job import Job
+from breakwater.domain.values import dataclass
 
 VERSION = 1
 KINDS = {

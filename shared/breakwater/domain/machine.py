@@ -13,7 +13,6 @@ statuses. `job.locked_until` tells them apart, and `obligations` is the only pla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain import events as ev
@@ -23,6 +22,7 @@ from breakwater.domain.job import Job, Owed, execution_suffix
 from breakwater.domain.obligations import Nudge, schedule
 from breakwater.domain.slots import release_ref
 from breakwater.domain.states import EffectKind, Reason, Status
+from breakwater.domain.values import dataclass
 
 REVIEW = "pending in owner_review"
 CLOSED = "dead_letter, closed"

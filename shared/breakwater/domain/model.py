@@ -8,10 +8,12 @@ Files are checked once, before they are shipped (`checked.py` hands these classe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Self
+
+from breakwater.domain.values import dataclass
 
 Handler = Callable[[Any], Any]
 

@@ -7,12 +7,12 @@ the sweep corrects it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from breakwater.domain.job import Job
 from breakwater.domain.states import EffectKind, Lane, Status
 from breakwater.domain.timing import CLOCK_SKEW, MAX_QUEUE_DELAY, NUDGED_POLL_WINDOW, nudge_grace
+from breakwater.domain.values import dataclass
 
 
 class Queue(StrEnum):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import cached_property
@@ -26,6 +25,7 @@ from breakwater.domain.strategy import (
     StreamLane,
 )
 from breakwater.domain.timing import DAY, GATEWAY_TIMEOUT, HOUR, RESPONSE_RESERVE, SECOND
+from breakwater.domain.values import dataclass
 
 DEFAULT_ROUTE = "default"  # stands for the catalogue's `default_route`
 NAME = r"^[a-z][a-z0-9_]{0,62}$"

@@ -7,10 +7,11 @@ that a late writer can overwrite nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from breakwater.domain.job import Execution, execution_suffix
+from breakwater.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

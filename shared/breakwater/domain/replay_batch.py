@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
 from breakwater.domain.timing import MINUTE, NUDGE_GRACE, SECOND
+from breakwater.domain.values import dataclass
 
 TICK = 15 * SECOND
 SLOWEST_TICK = 10 * MINUTE

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from breakwater.domain.errors import InvalidRequest
 from breakwater.domain.sizes import MAX_BODY_BYTES
 from breakwater.domain.states import Priority
+from breakwater.domain.values import dataclass
 
 MAX_KEY_CHARS: Final = 255
 MAX_SHORT: Final = 128

@@ -7,11 +7,12 @@ Money is integer micro-dollars, tokens are integers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from breakwater.domain.hints import ExhaustedLimit
 from breakwater.domain.signals import Signal
+from breakwater.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

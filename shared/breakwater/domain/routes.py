@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal
 
 from breakwater.domain.errors import NotFound
 from breakwater.domain.model import After, Count, Flag, Model, Positive, Rule, Words
 from breakwater.domain.policy import DEFAULT_ROUTE, Policy, QualityTier, RouteKey
+from breakwater.domain.values import dataclass
 
 Endpoint = Literal["responses", "images", "chat", "messages", "generate_content"]
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from breakwater.domain.records import Child
 from breakwater.domain.results import Result
 from breakwater.domain.stream_events import Delta, EffectBegun, TextDelta, ToolCallDelta
+from breakwater.domain.values import dataclass
 
 FLUSH_MS = 250
 FLUSH_BYTES = 4 * 1024

@@ -7,11 +7,12 @@ A `Reply` is the raw evidence (a transport failure or an HTTP answer); a `Signal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from breakwater.domain.states import Visibility
+from breakwater.domain.values import dataclass
 
 
 class ErrorClass(StrEnum):

@@ -16,7 +16,6 @@ import base64
 import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -24,6 +23,7 @@ from standardwebhooks.webhooks import hmac_data
 
 from breakwater.domain.errors import SecretUnavailable
 from breakwater.domain.signing_keys import VERSION, keys_of, strict_base64, utf8
+from breakwater.domain.values import dataclass
 
 TOLERANCE_S = 300
 MAX_ID_CHARS = 256

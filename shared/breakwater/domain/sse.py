@@ -7,7 +7,7 @@ cut into lines before they are decoded, so a character that is split over two ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from breakwater.domain.values import dataclass
 
 LARGEST_EVENT = 16 * 1024 * 1024  # a terminal event can carry the whole answer
 _BOM = b"\xef\xbb\xbf"

@@ -6,11 +6,11 @@ of the reason → place table: what a list does not name keeps its default place
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from breakwater.domain.model import Flag, Model, Ms, Positive
 from breakwater.domain.states import Priority
+from breakwater.domain.values import dataclass
 
 SIGNAL_FIELDS: Final = (
     "http_status",

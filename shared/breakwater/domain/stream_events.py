@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from breakwater.domain.results import Result, Usage
 from breakwater.domain.signals import Signal
+from breakwater.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ left comes from the stored result. `1.end`: the terminal event was told.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from breakwater.domain.values import dataclass
 
 _SEGMENT = re.compile(r"([0-9]{1,6})\.([0-9]{1,9})\.([0-9]{1,6})", re.ASCII)
 _REST = re.compile(r"([0-9]{1,6})\.rest\.([0-9]{1,9})", re.ASCII)

@@ -7,11 +7,12 @@ names nothing concerns everything. A switch whose time is over is off without an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
 from breakwater.domain.states import Priority
+from breakwater.domain.values import dataclass
 
 
 class SwitchName(StrEnum):

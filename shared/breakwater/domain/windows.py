@@ -7,13 +7,13 @@ harm, since a window's job exists only once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any
 
 from breakwater.domain.calendar import runs_after, runs_until
 from breakwater.domain.schedules import Missed, Overlap, Schedule, filled, length_ms
 from breakwater.domain.timing import MINUTE
+from breakwater.domain.values import dataclass
 from breakwater.domain.zones import local_text, utc_text
 
 ON_TIME = 2 * MINUTE  # ticks come each minute, and one may fail

@@ -7,13 +7,13 @@ be all failures. Lines are joined to requests by `custom_id`, in any order.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain.classify import classify, succeeded
 from breakwater.domain.reading import inside, word
 from breakwater.domain.rules.bodies import parse_json
 from breakwater.domain.signals import ErrorClass, Reply, Signal
+from breakwater.domain.values import dataclass
 
 Json = Mapping[str, Any]
 Lines = Iterable[str | Json]

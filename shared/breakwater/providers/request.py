@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from breakwater.domain.signals import Reply
+from breakwater.domain.values import dataclass
 from breakwater.providers.conversation import BadPayload
 from breakwater.providers.stream_wire import Line
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain.results import Call
 from breakwater.domain.stream_events import Resume
+from breakwater.domain.values import dataclass
 from breakwater.providers.request import Request, in_path, post
 from breakwater.providers.stream_assembler import Assembler
 from breakwater.providers.stream_chat import ChatAssembler

@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain.signals import Reply
+from breakwater.domain.values import dataclass
 from breakwater.providers import transport
 
 _WAITING = 32  # chunks; one is at most 64 KB

@@ -7,9 +7,9 @@ Responses API; the adapters write them down in their provider's words. Any other
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from breakwater.domain.values import dataclass
 from breakwater.providers.conversation import BadPayload, Json
 
 

@@ -12,8 +12,10 @@ stated beside it: a renewal moves `locked_until` alone, and a holder must still 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from breakwater.domain.values import dataclass
 
 ABSENT = "attribute_not_exists(pk)"
 PAST_RETENTION = "(attribute_exists(#ttl) AND #ttl <= :now_s)"

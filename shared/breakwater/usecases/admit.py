@@ -7,7 +7,6 @@ that nothing stands there. What stands there already is compared by fingerprint 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain import identity
@@ -22,6 +21,7 @@ from breakwater.domain.request import JobRequest
 from breakwater.domain.routes import Route
 from breakwater.domain.states import PRIORITY_RANK, Lane, Status
 from breakwater.domain.timing import RESPONSE_RESERVE, SECOND
+from breakwater.domain.values import dataclass
 from breakwater.ports import Committed
 from breakwater.usecases.bodies import child_with_body, encode
 from breakwater.usecases.change import landed, send

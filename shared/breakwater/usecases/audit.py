@@ -7,11 +7,12 @@ when that service does not answer, the action goes on and the missing line is to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from breakwater.domain.audit import Entry, Stage
 from breakwater.domain.errors import Rejected, StoreUnavailable
+from breakwater.domain.values import dataclass
 from breakwater.operator_ports import AuditLines, OperatorStore
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.principal import Principal

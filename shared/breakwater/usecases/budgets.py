@@ -8,7 +8,6 @@ Work that is under way when the limit is reached is finished, so a hard budget c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from breakwater.domain import events as ev
 from breakwater.domain.job import Job
 from breakwater.domain.policy import Policy
 from breakwater.domain.states import Reason
+from breakwater.domain.values import dataclass
 from breakwater.usecases.deps import Deps
 
 

@@ -5,11 +5,10 @@ The window is the planned one, whenever the call arrives: a late, early or repea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from breakwater.domain.errors import TooLate
 from breakwater.domain.schedules import Schedule
 from breakwater.domain.timing import CLOCK_SKEW
+from breakwater.domain.values import dataclass
 from breakwater.domain.windows import planned_window
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.tick import look, window_job

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Catalogue
+from breakwater.domain.values import dataclass
 from breakwater.ports import Bus, Clock, Control, JobStore, Log, Notifier, Payloads, Providers, Queues, Spending
 
 

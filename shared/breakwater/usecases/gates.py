@@ -6,8 +6,6 @@ refused rate would have spent what others could use), and are given back when th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from breakwater.domain import events as ev
 from breakwater.domain.budget import PEOPLE_WAIT, current_fallback
 from breakwater.domain.job import Job, SlotRef
@@ -21,6 +19,7 @@ from breakwater.domain.routes import Route
 from breakwater.domain.states import Lane, Reason
 from breakwater.domain.switches import SwitchName, concerning, paused
 from breakwater.domain.timing import DAY, SECOND
+from breakwater.domain.values import dataclass
 from breakwater.usecases import capacity
 from breakwater.usecases.alternative import alternative
 from breakwater.usecases.budgets import over_budget

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from breakwater.domain.errors import QueueUnavailable
 from breakwater.domain.obligations import Nudge, Queue
 from breakwater.domain.records import Delivery
 from breakwater.domain.sizes import INLINE_BYTES
 from breakwater.domain.timing import DAY, NUDGE_GRACE
+from breakwater.domain.values import dataclass
 from breakwater.ports import Clock, JobStore, Log, Payloads, Queues
 
 KEEP_DAYS = 7

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain.address import Because, Forbidden, target_of
@@ -20,6 +19,7 @@ from breakwater.domain.job import Job, Owed
 from breakwater.domain.job_event import kind_of
 from breakwater.domain.states import EffectKind
 from breakwater.domain.timing import HOUR
+from breakwater.domain.values import dataclass
 from breakwater.domain.zones import utc_text
 from breakwater.usecases.deps import Deps
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain.checklist import Check, Facts, blocking, checks, result_waits
@@ -16,6 +15,7 @@ from breakwater.domain.records import effect_child_key, late_key
 from breakwater.domain.replay import MOST_ITEMS, SAME_ROUTE, Filter
 from breakwater.domain.routes import Route
 from breakwater.domain.states import EffectKind, Lane, Status
+from breakwater.domain.values import dataclass
 from breakwater.usecases.budgets import budgets_of
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.retention import retained

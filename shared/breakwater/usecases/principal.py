@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from breakwater.domain.errors import NotAuthorised
+from breakwater.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from breakwater.domain import events as ev
@@ -19,6 +18,7 @@ from breakwater.domain.machine import Step, advance
 from breakwater.domain.records import Child, generation_key
 from breakwater.domain.replay import ReplayReason, Terms
 from breakwater.domain.states import Status
+from breakwater.domain.values import dataclass
 from breakwater.usecases.again import archive
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps

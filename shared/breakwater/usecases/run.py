@@ -12,7 +12,7 @@ Where the work is turned away before it is a job, the same last result is all th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +27,7 @@ from breakwater.domain.request import JobRequest
 from breakwater.domain.states import Reason, Status
 from breakwater.domain.switches import SwitchName, concerning
 from breakwater.domain.timing import RESPONSE_RESERVE
+from breakwater.domain.values import dataclass
 from breakwater.ports import Queues
 from breakwater.usecases.admit import Admitted, admit
 from breakwater.usecases.change import change

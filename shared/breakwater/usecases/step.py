@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass, Signal
 from breakwater.domain.states import Reason, Status
 from breakwater.domain.timing import CLOCK_SKEW, MINUTE, RESPONSE_RESERVE
+from breakwater.domain.values import dataclass
 from breakwater.ports import Guard
 from breakwater.usecases import evidence
 from breakwater.usecases.bodies import read_input

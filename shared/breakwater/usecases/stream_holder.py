@@ -8,7 +8,7 @@ under a name of its own can be gone on with; every other stream that breaks ends
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from breakwater.domain import events as ev
 from breakwater.domain.errors import StoreUnavailable
@@ -30,6 +30,7 @@ from breakwater.domain.stream_events import (
     UsageSeen,
 )
 from breakwater.domain.timing import RESPONSE_RESERVE, SECOND
+from breakwater.domain.values import dataclass
 from breakwater.ports import Guard, Provider, ProviderStream
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from breakwater.domain.errors import NotFound
 from breakwater.domain.job import Job, execution_id
@@ -22,6 +21,7 @@ from breakwater.domain.stream_ends import DONE, FAILED, ending, terminal
 from breakwater.domain.stream_events import Delta, TextDelta
 from breakwater.domain.stream_ids import Place
 from breakwater.domain.timing import SECOND
+from breakwater.domain.values import dataclass
 from breakwater.ports import Clock, JobStore, Log, Payloads
 from breakwater.usecases import stream_log
 from breakwater.usecases.retention import retained

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from breakwater.domain import events as ev
 from breakwater.domain.errors import SecretUnavailable
@@ -13,6 +13,7 @@ from breakwater.domain.results import Call, Completed, Outcome, Refused
 from breakwater.domain.routes import Route
 from breakwater.domain.states import Status
 from breakwater.domain.timing import CLOCK_SKEW, RESPONSE_RESERVE, SECOND
+from breakwater.domain.values import dataclass
 from breakwater.ports import Provider
 from breakwater.usecases.bodies import read_input
 from breakwater.usecases.change import change

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from breakwater.domain import identity, windows
 from breakwater.domain.errors import KeyReused, Rejected, Unavailable
@@ -16,6 +16,7 @@ from breakwater.domain.schedule_request import request_of
 from breakwater.domain.schedules import Overlap, Schedule
 from breakwater.domain.switches import paused
 from breakwater.domain.timing import SECOND
+from breakwater.domain.values import dataclass
 from breakwater.domain.windows import Tick, Window
 from breakwater.ports import Scheduled
 from breakwater.usecases.admit import admit

@@ -8,9 +8,10 @@ of others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from breakwater.domain.values import dataclass
 
 
 class End(StrEnum):

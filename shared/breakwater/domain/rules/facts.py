@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +16,7 @@ from breakwater.domain.rules.bodies import error_objects
 from breakwater.domain.rules.endings import End, Ending, ending_of
 from breakwater.domain.rules.streams import event_ending, is_stream, read_stream
 from breakwater.domain.signals import Reply, TransportFailure
+from breakwater.domain.values import dataclass
 
 
 class Shape(StrEnum):

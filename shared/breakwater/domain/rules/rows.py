@@ -7,11 +7,11 @@ First match wins, so rows stand from the most to the least telling: money before
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from breakwater.domain.rules.endings import End
 from breakwater.domain.rules.facts import Facts, Shape
 from breakwater.domain.signals import ErrorClass, LimitDimension, TransportFailure
+from breakwater.domain.values import dataclass
 
 ANY_CALLER_STATUS = frozenset({200, 400, 404, 405, 409, 412, 413, 414, 415, 422, 431})
 """Statuses beside which a word may mean a caller fault: others say more than the word does."""
