@@ -154,7 +154,7 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         return items, {"after": page[-1]} if len(found) > limit else None
 
     def by_owner(self, owner_key: str, limit: int, cursor: str | None) -> tuple[list[str], str | None]:
-        jobs = [job_of(item) for (_, sk), item in self.items.items() if sk == "META" and "job_id" in item]
+        jobs = [job_of(item) for (_, sk), item in self.items.items() if sk == "META" and "owner_shard" in item]
         mine = sorted((job for job in jobs if job.owner_key == owner_key), key=lambda job: -job.created_at)
         if cursor:
             created, job_id = cursor.split(".", 1)

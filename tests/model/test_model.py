@@ -326,7 +326,7 @@ class Installation(RuleBasedStateMachine):
                 assert self.children.setdefault(key, item) == item
         for (pk, sk), item in self.store.items.items():
             if sk == "META" and pk.startswith("JOB#"):
-                assert "job_id" in item, "half an item"
+                assert "owner_shard" in item, "half an item"
                 assert job_of(item).job_id == pk.removeprefix("JOB#")
 
     @invariant()

@@ -18,14 +18,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from tests.bench.outage.plain import NAME, Plain
+from tests.bench.outage.plain import NAME, Plain, any_role
 from tools.localcloud import LocalCloud
 from tools.localcloud.emulator import REGION
 from tools.localcloud.seed import provider_base_urls, put_api_key, seed
@@ -112,7 +111,6 @@ def _plain(cloud: LocalCloud) -> Send:
     plain = Plain(cloud, f"{cloud.simulator.url}/openai/v1")
     plain.deploy()
     lambdas, sqs = cloud.client("lambda"), cloud.client("sqs")
-    lambdas.update_function_configuration(FunctionName=f"{NAME}-background", Role=_role(cloud))
     mapping = lambdas.list_event_source_mappings(FunctionName=f"{NAME}-background")["EventSourceMappings"][0]
     lambdas.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": 10})  # as ours
 
@@ -128,7 +126,7 @@ def _durable(cloud: LocalCloud) -> Send:
     lambdas.create_function(
         FunctionName=DURABLE,
         Runtime=ours["Runtime"],
-        Role=_role(cloud),
+        Role=any_role(cloud),
         Handler="app.handler",
         Code={"ZipFile": _with_sdk()},
         Timeout=29,
@@ -149,20 +147,6 @@ def _durable(cloud: LocalCloud) -> Send:
         lambdas.invoke(FunctionName=DURABLE, InvocationType="Event", Payload=payload)
 
     return send
-
-
-def _role(cloud: LocalCloud) -> str:
-    """A role with every right, for what is not ours; the emulator enforces roles."""
-    iam, anybody = cloud.client("iam"), {"Effect": "Allow", "Action": "*", "Resource": "*"}
-    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
-    name = f"versus-{uuid.uuid4().hex[:8]}"
-    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust))["Role"]
-    iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=_document(anybody))
-    return str(role["Arn"])
-
-
-def _document(statement: dict[str, Any]) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 def _switch_on(cloud: LocalCloud) -> None:

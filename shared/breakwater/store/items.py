@@ -12,10 +12,18 @@ from typing import Any
 from zlib import crc32
 
 from breakwater.domain.errors import CorruptItem
-from breakwater.domain.job import Job, Owed, SlotRef
-from breakwater.domain.records import Child, Delivery, ProviderJob, RouteState, execution_data, execution_of
+from breakwater.domain.job import Job, SlotRef
+from breakwater.domain.records import Child, Delivery, ProviderJob, RouteState
 from breakwater.domain.release import turn_name
 from breakwater.domain.states import Lane, Priority, Reason, Status
+from breakwater.store.packing import (
+    packed,
+    packed_execution,
+    packed_owed,
+    unpacked,
+    unpacked_execution,
+    unpacked_owed,
+)
 from breakwater.store.wire import from_wire
 
 DUE_SHARDS = 8
@@ -50,25 +58,20 @@ def job_attributes(job: Job) -> dict[str, Any]:
     """A job as the attributes of META, keys and index attributes included."""
     item: dict[str, Any] = {"pk": f"JOB#{job.job_id}", "sk": META}
     for name in _NAMES:
-        value = _plain(name, getattr(job, name))
+        value = _plain(job, name, getattr(job, name))
         if name in _ALWAYS or (value is not None and value != _DEFAULTS.get(name, MISSING) and value not in ([], {})):
             item[name] = value
-    return {**item, **_index(job)}
+    return {**packed(item, job), **_index(job)}
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(job: Job, name: str, value: Any) -> Any:
     if name == "execution":
-        return None if value is None else execution_data(value)
+        return None if value is None else packed_execution(value, job)
     if name == "slots":
         return [f"{slot.scope}|{slot.n}" for slot in value]
     if name == "owed":
-        return {key: _owed(owed) for key, owed in value.items()}
+        return packed_owed(value, job.job_id)
     return value.value if name in _ENUMS else value
-
-
-def _owed(owed: Owed) -> dict[str, Any]:
-    plain: dict[str, Any] = {"next_at": owed.next_at, "tries": owed.tries}
-    return plain if owed.ref is None else {**plain, "ref": owed.ref}
 
 
 def _index(job: Job) -> dict[str, Any]:
@@ -88,18 +91,24 @@ def job_of(item: Mapping[str, Any]) -> Job:
     """META as a job. Raises `CorruptItem` naming the id when it doesn't read."""
     plain = from_wire(item)
     try:
-        return Job(**{name: _value(name, plain[name]) for name in _NAMES if name in plain})
-    except (KeyError, TypeError, ValueError) as error:
+        named = unpacked(plain)
+        job = Job(
+            **{
+                name: _value(named["job_id"], name, named[name])
+                for name in _NAMES
+                if name in named and name != "execution"
+            }
+        )
+        return job.with_(execution=unpacked_execution(plain["execution"], job)) if "execution" in plain else job
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptItem(f"META does not read: {type(error).__name__}", item=plain.get("pk")) from error
 
 
-def _value(name: str, value: Any) -> Any:
-    if name == "execution":
-        return execution_of(value)
+def _value(job_id: str, name: str, value: Any) -> Any:
     if name == "slots":
         return tuple(SlotRef(scope=scope, n=int(n)) for scope, n in (one.rsplit("|", 1) for one in value))
     if name == "owed":
-        return {key: Owed(**owed) for key, owed in value.items()}
+        return unpacked_owed(value, job_id)
     return _ENUMS[name](value) if name in _ENUMS else value
 
 

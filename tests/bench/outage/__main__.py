@@ -19,7 +19,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tests.bench.outage.load import OWNERS, Baseline, Load, Ours
+from tests.bench.outage.load import OWNERS, Baseline, Load, Ours, widen
 from tests.bench.outage.plain import Plain
 from tests.bench.outage.ratios import ratios
 from tools.localcloud import LocalCloud
@@ -28,6 +28,7 @@ from tools.simulator.client import SimulatorClient
 
 ROOT = Path(__file__).parents[3]
 OUT = ROOT / ".local" / "bench"
+WIDEST = 8  # a request may last most of its deadline while the provider hangs
 PHASES = (
     ("503", {"kind": "status", "status": 503, "retry_after": ""}),
     ("429", {"kind": "status", "status": 429, "retry_after": "30"}),
@@ -120,12 +121,12 @@ def _keys(cloud: LocalCloud) -> list[str]:
 
 
 def _warm_up(sides: dict[str, Any], simulator: SimulatorClient) -> None:
-    """Start-up is not what is measured."""
-    load = Load(sides, {"interactive": 1.0, "background": 1.0})
-    load.start()
-    time.sleep(12)
-    load.stop()
-    time.sleep(5)
+    """As many workers of each function as the outage will need, begun one after the other."""
+    _say("starting workers")
+    simulator.fault(kind="slow", count=None, ms=1500)
+    widen(sides, WIDEST)
+    simulator.clear_faults()
+    time.sleep(10)
     simulator.reset("ledger", "concurrency")
 
 

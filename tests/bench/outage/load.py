@@ -94,6 +94,30 @@ class Baseline:
         asked.status, asked.outcome = 202, "accepted"
 
 
+def widen(sides: dict[str, Any], widest: int) -> None:
+    """One more at a time, round after round: start-up is not what is measured, and many starts at once starve all."""
+    with ThreadPoolExecutor(2 * widest) as pool:
+        for width in range(1, widest + 1):
+            for kind in ("interactive", "background"):
+                rounds = [(name, n) for name in sides for n in range(width)]
+                keys = [f"{name}-warm-{kind}-{width}-{n}" for name, n in rounds]
+                asked = [
+                    Asked(side=name, kind=kind, key=key, at=0) for (name, _), key in zip(rounds, keys, strict=True)
+                ]
+                calls = [getattr(sides[name], kind) for name, _ in rounds]
+                list(pool.map(attempt, calls, asked, [n for _, n in rounds]))
+
+
+def attempt(call: Callable[[Asked, int], None], asked: Asked, n: int) -> None:
+    """One request, answered or not."""
+    begun = time.monotonic()
+    try:
+        call(asked, n)
+    except (httpx.HTTPError, BotoCoreError, ClientError, ValueError) as error:
+        asked.outcome = f"none: {type(error).__name__}"
+    asked.took = time.monotonic() - begun
+
+
 class Load:
     """Sends at a steady rate until stopped; every request on a thread of its own."""
 
@@ -123,14 +147,6 @@ class Load:
             for name, side in self._sides.items():
                 asked = Asked(side=name, kind=kind, key=f"{name}-{kind}-{n:05d}", at=time.time())
                 self.asked.append(asked)
-                self._pool.submit(self._one, getattr(side, kind), asked, n)
+                self._pool.submit(attempt, getattr(side, kind), asked, n)
             n, following = n + 1, following + 1 / self._rates[kind]
             self._over.wait(max(0.0, following - time.monotonic()))
-
-    def _one(self, call: Callable[[Asked, int], None], asked: Asked, n: int) -> None:
-        begun = time.monotonic()
-        try:
-            call(asked, n)
-        except (httpx.HTTPError, BotoCoreError, ClientError, ValueError) as error:
-            asked.outcome = f"none: {type(error).__name__}"
-        asked.took = time.monotonic() - begun

@@ -68,7 +68,7 @@ class Listening(World):
             "bus": json.dumps([detail for _, _, detail in self.bus.events]),
             "audit": json.dumps([one.data() for one in self.table.entries.values()]),
             "audit log": json.dumps(self.lines.written),
-            "items": json.dumps(stored),
+            "items": json.dumps(stored, default=bytes.hex),
             "operators' answers": json.dumps(self.answers),
             "usage": json.dumps([dict(one) for one in self.store.lines.values()]),
         }
