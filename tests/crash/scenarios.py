@@ -15,6 +15,7 @@ from breakwater.domain.schedules import load_schedules
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason, Status
 from breakwater.usecases.again import again
+from breakwater.usecases.budgets import next_period, period_of
 from breakwater.usecases.effects import effect_id
 from breakwater.usecases.redeliver import redeliver
 from breakwater.usecases.replay import replay
@@ -324,6 +325,24 @@ def _told_under_one_id(stage: Stage, job: Job) -> None:
     assert stage.store.child(job.job_id, effect_child_key("notify#1")) is not None
 
 
+def _held_for_a_budget(stage: Stage) -> None:
+    """Spent before the month began to end: the job waits for the next one, and nobody decides."""
+    stage.clock.advance(next_period(stage.clock.now()) - 5_400_000 - stage.clock.now())
+    stage.control.owners["acme"] = {"budgets": {"hard_micros": 50_000}}
+    month = period_of(stage.clock.now())
+    line = {"owner_key": "acme", "period": month, "execution_id": "x", "job_id": "another", "cost_micros": 50_000}
+    stage.store.count_usage(line, [month])
+    stage.ask_for("sync")
+    stage.run()
+
+
+def _only_in_the_next_month(stage: Stage, job: Job) -> None:
+    """Whatever failed: not a call before its first moment."""
+    opened = [after for event, _, after in stage.log.steps if event == "Leased"]
+    assert opened
+    assert all(period_of(one.updated_at) > period_of(job.created_at) for one in opened)
+
+
 def _scheduled(stage: Stage) -> None:
     """Three looks at one window, as three minutes make them, each a process of its own."""
     stage.clock.advance(-stage.clock.now() % 600_000)
@@ -401,6 +420,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "result before the answer, by the provider's id": _scenario(_carried("own_id", early=True), _S, check=_never_asked),
     "paid result in the webhook": _scenario(_carried("paid_knows_us"), _S, _D, calls=1, check=_told_and_paid),
     "told at a callback": _scenario(_called_back, _S, check=_told_under_one_id),
+    "held for a budget": _scenario(_held_for_a_budget, _S, check=_only_in_the_next_month),
     "scheduled": _scenario(_scheduled, _S, check=_one_job_a_window),
     "manual retry": _scenario(_manual_retry, _S, _D, calls=6),
     "operator's replay": _scenario(_operators_replay, _S, _D, calls=6),

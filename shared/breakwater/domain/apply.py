@@ -80,7 +80,7 @@ def _waiting(job: Job, event: ev.Waiting, _now: int) -> Job:
 
 def _held(job: Job, event: ev.HeldForReview, _now: int) -> Job:
     return job.with_(
-        **_AT_REST,
+        **{**_AT_REST, "recheck_at": event.recheck_at},
         **_seen(event.signal),
         **_spent(job, event.usage, event.cost_micros),
         lane=Lane.OWNER_REVIEW,
@@ -233,6 +233,22 @@ def _approved(job: Job, event: ev.Approved, now: int) -> Job:
     )
 
 
+def _budget_freed(job: Job, event: ev.BudgetFreed, now: int) -> Job:
+    """As it would have gone on; nobody has said yes to any price, so its budget is asked again before the call."""
+    return job.with_(
+        **_AT_REST,
+        lane=event.lane,
+        reason=Reason.BUDGET_FREED,
+        max_attempts=event.max_attempts,
+        ready_at=event.at,
+        round_started_at=now,
+        expires_at=event.expires_at,
+        ttl=_kept(job, event.expires_at),
+        review_expires_at=None,
+        deadline_at=None,
+    )
+
+
 def _again(job: Job, event: ev.Replayed | ev.Approved, _now: int) -> Job:
     """On its way again: an old cancel mark is overruled, another route has a budget of its own."""
     moved: dict[str, Any] = {}
@@ -320,5 +336,6 @@ APPLY: Mapping[type, Callable[[Job, Any, int], Job]] = {
     ev.Replayed: _replayed,
     ev.Closed: _closed,
     ev.Approved: _approved,
+    ev.BudgetFreed: _budget_freed,
     ev.Rejected: _rejected,
 }

@@ -42,12 +42,17 @@ DEAD_IN: Told = {
 HELD_IN: Told = {
     **{reason: (layer, f"{says} It is held for a person's decision.") for reason, (layer, says) in DEAD_IN.items()},
     Reason.APPROVAL_REQUIRED: (Layer.ADMISSION, "The workflow needs a person's approval before the first call."),
+    Reason.BUDGET_EXHAUSTED: (
+        Layer.ROUTE,
+        "The owner's budget is used up. It is held for a person's decision, or until the budget covers it again.",
+    ),
 }
 
 WAITS_IN: Told = {
     Reason.ACCEPTED: (Layer.QUEUE, "It is released later."),
     Reason.REPLAYED: (Layer.QUEUE, "It was replayed and is released later."),
     Reason.APPROVED: (Layer.QUEUE, "It was approved and is released later."),
+    Reason.BUDGET_FREED: (Layer.QUEUE, "Its owner's budget covers it again; it is released later."),
     Reason.PROVIDER_WAIT_HINT: (Layer.PROVIDER, "The provider asked us to wait; its time is kept exactly."),
     Reason.SHORT_BOUNDED_WAIT: (Layer.PROVIDER, "A short wait after a failure at the provider."),
     Reason.BACKOFF: (Layer.PROVIDER, "The last call failed at the provider; it backs off before the next."),

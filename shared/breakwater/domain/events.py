@@ -41,10 +41,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldForReview:
-    """A person must decide; `reason` names the missing decision."""
+    """A person must decide; `reason` names the missing decision.
+
+    `recheck_at`: when to look whether it may go on without one.
+    """
 
     reason: Reason
     review_expires_at: int
+    recheck_at: int | None = None
     signal: Signal | None = None
     usage: Usage | None = None
     cost_micros: int | None = None
@@ -231,6 +235,16 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetFreed:
+    """The owner's budget covers its estimate again, so nobody has to decide."""
+
+    at: int
+    lane: Lane
+    max_attempts: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
     """A person stops it."""
 
@@ -258,6 +272,7 @@ Event = (
     | Replayed
     | Closed
     | Approved
+    | BudgetFreed
     | Rejected
 )
 """Everything that can happen to a job."""

@@ -55,6 +55,7 @@ TRANSITIONS: Mapping[str, Mapping[type, Move]] = {
     Status.PENDING: {**_WAITING_ROW, ev.Waiting: Move(Status.PENDING), ev.FellBack: Move(Status.PENDING)},
     REVIEW: {
         ev.Approved: Move(Status.PENDING),
+        ev.BudgetFreed: Move(Status.PENDING),
         ev.Rejected: _CANCELLED,
         ev.Cancelled: _CANCELLED,
         ev.Expired: _DEAD,

@@ -28,7 +28,7 @@ class Due(StrEnum):
     """Kinds of obligation."""
 
     READY = "ready"  # somebody should lease it
-    RECHECK = "recheck"  # a waiter for capacity that nobody woke; left to the sweep
+    RECHECK = "recheck"  # a waiter for capacity that nobody woke, or for a budget; left to the sweep
     EXPIRY = "expiry"  # its age limit
     REVIEW = "review"  # the review's own limit
     LEASE = "lease"  # the holder should be done
@@ -75,7 +75,9 @@ def _own(job: Job) -> tuple[Obligation, ...]:
     if job.status is Status.PROCESSING:
         return _in_process(job)
     if job.in_review:
-        return (Obligation(Due.REVIEW, job.review_expires_at or job.updated_at, Queue.COMPLETION),)
+        review = Obligation(Due.REVIEW, job.review_expires_at or job.updated_at, Queue.COMPLETION)
+        look = () if job.recheck_at is None else (Obligation(Due.RECHECK, job.recheck_at, Queue.COMPLETION),)
+        return (review, *look)
     queue = lane_queue(job.lane)
     waits = job.waiting_scope is not None and job.recheck_at is not None
     recheck = Obligation(Due.RECHECK, job.recheck_at or 0, queue)

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     CANCEL_REQUESTED = "cancel_requested"
     REPLAYED = "replayed"
     APPROVED = "approved"
+    BUDGET_FREED = "budget_freed"
     # waiting
     PROVIDER_WAIT_HINT = "provider_wait_hint"
     SHORT_BOUNDED_WAIT = "short_bounded_wait"

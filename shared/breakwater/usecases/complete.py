@@ -18,6 +18,7 @@ from breakwater.domain.telling import tells
 from breakwater.domain.timing import CLOCK_SKEW
 from breakwater.ports import Guard
 from breakwater.usecases import evidence
+from breakwater.usecases.budgets import recheck
 from breakwater.usecases.cancel_at_provider import cancel_owed
 from breakwater.usecases.change import change
 from breakwater.usecases.conclude import adopt_refusal, conclude, decision_for, marked, mine, settle
@@ -45,7 +46,8 @@ def complete(deps: Deps, job_id: str) -> str:
 
 def _review(deps: Deps, job: Job, now: int) -> str:
     if (job.review_expires_at or 0) > now:
-        return "nothing"
+        due = job.recheck_at is not None and job.recheck_at <= now
+        return recheck(deps, job) if due else "nothing"
     change(
         deps,
         job,

@@ -6,6 +6,7 @@ import pytest
 
 from breakwater.domain import events as ev
 from breakwater.domain.machine import advance
+from breakwater.domain.obligations import Due, obligations
 from breakwater.domain.results import Usage
 from breakwater.domain.signals import ErrorClass, LimitDimension, Signal
 from breakwater.domain.states import Lane, Reason, Status
@@ -208,6 +209,17 @@ def test_an_approval_is_worth_at_least_one_call():
     assert (after.review_expires_at, after.cancel_requested_at, after.reason) == (None, None, Reason.APPROVED)
 
 
+def test_a_budget_that_covers_it_again_is_nobodys_yes():
+    """It goes on with its age restarted, and the budget is asked again before the call."""
+    job = make_job("review", attempt=1, max_attempts=2, deadline_at=NOW - 1, recheck_at=NOW)
+
+    after = moved(job, ev.BudgetFreed(at=LATER, lane=Lane.BACKGROUND_RETRY, max_attempts=3, expires_at=LATER + 900_000))
+
+    assert (after.max_attempts, after.attempt, after.deadline_at, after.ready_at) == (3, 1, None, LATER)
+    assert (after.round_started_at, after.expires_at, after.approved_by) == (LATER, LATER + 900_000, None)
+    assert (after.review_expires_at, after.recheck_at, after.reason) == (None, None, Reason.BUDGET_FREED)
+
+
 def test_an_approval_for_another_route_gives_it_a_budget_of_its_own():
     """Attempts on the old route don't count against the approved one."""
     job = make_job("review", attempt=3, max_attempts=3)
@@ -226,7 +238,20 @@ def test_a_hold_names_the_missing_decision_and_has_a_clock_of_its_own():
 
     assert (after.status, after.lane, after.reason) == (Status.PENDING, Lane.OWNER_REVIEW, Reason.OUTCOME_UNKNOWN)
     assert after.due_at is not None
-    assert after.review_expires_at == LATER + 9
+    assert (after.review_expires_at, after.recheck_at) == (LATER + 9, None)
+
+
+def test_a_hold_that_may_end_by_itself_is_looked_at_again():
+    """Before its review runs out, by the sweep."""
+    held = ev.HeldForReview(reason=Reason.BUDGET_EXHAUSTED, review_expires_at=LATER + 900, recheck_at=LATER + 9)
+
+    after = moved(make_job("pending", recheck_at=NOW), held)
+
+    assert (after.recheck_at, after.due_at) == (LATER + 9, NOW)  # an earlier look is left alone, and corrected
+    assert {(one.kind, one.at) for one in obligations(after)} == {
+        (Due.REVIEW, LATER + 900),
+        (Due.RECHECK, LATER + 9),
+    }
 
 
 @pytest.mark.parametrize("built", ["pending", "processing", "at_provider", "failed", "review"])

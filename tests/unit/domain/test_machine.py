@@ -56,6 +56,7 @@ EVENTS: dict[str, ev.Event] = {
     "Replayed": ev.Replayed(by="ops", at=LATER, max_attempts=3, expires_at=LATER + 900_000, lane=Lane.BACKGROUND_RETRY),
     "Closed": ev.Closed(by="ops"),
     "Approved": ev.Approved(by="lead", at=LATER, lane=Lane.BACKGROUND_RETRY, expires_at=LATER + 900_000),
+    "BudgetFreed": ev.BudgetFreed(at=LATER, lane=Lane.BACKGROUND_RETRY, max_attempts=3, expires_at=LATER + 900_000),
     "Rejected": ev.Rejected(by="lead"),
 }
 
@@ -77,6 +78,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "pending in owner_review": {
         "Approved": "pending",
+        "BudgetFreed": "pending",
         "Rejected": "cancelled",
         "Cancelled": "cancelled",
         "Expired": "dead_letter",

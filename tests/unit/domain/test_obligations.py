@@ -57,6 +57,7 @@ def jobs(draw: st.DrawFn) -> Job:
         more |= {"poll_at": draw(TIMES), "provider_deadline_at": draw(st.none() | TIMES)}
     if built == "review":
         more["review_expires_at"] = draw(TIMES)
+        more["recheck_at"] = draw(st.none() | TIMES)
     return make_job(built, job_id="job_a", **more)
 
 

@@ -17,6 +17,7 @@ ON_ITS_WAY = {
     Reason.CANCEL_REQUESTED,
     Reason.REPLAYED,
     Reason.APPROVED,
+    Reason.BUDGET_FREED,
     Reason.PROVIDER_WAIT_HINT,
     Reason.SHORT_BOUNDED_WAIT,
     Reason.BACKOFF,
