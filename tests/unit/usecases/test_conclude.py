@@ -9,8 +9,10 @@ from breakwater.domain.routes import Catalogue
 from breakwater.domain.signals import ErrorClass, LimitDimension, Signal
 from breakwater.domain.states import Reason, Status
 from breakwater.usecases.conclude import conclude, poll_interval, same_model
+from breakwater.usecases.routing import polling
 from tests.crash.checks import children, everything
 from tests.fakes.outside import answer, refusal
+from tests.support.builders import NOW
 from tests.support.world import World
 
 
@@ -234,3 +236,10 @@ def test_a_deadline_that_passes_while_the_result_comes_ends_nothing():
 
     assert world.job(job_id).status is Status.SUCCEEDED
     everything(world)
+
+
+def test_a_job_whose_policy_is_gone_is_polled_soon_and_for_a_day():
+    """Nobody says how long it may take any more."""
+    poll_at, deadline = polling(None, None, NOW)
+
+    assert (poll_at, deadline) == (NOW + 5_000, NOW + 24 * 3_600_000)

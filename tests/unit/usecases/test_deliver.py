@@ -16,6 +16,7 @@ from breakwater.usecases.again import again
 from breakwater.usecases.read import own_job
 from tests.crash.checks import children, everything
 from tests.fakes.outside import answer, refusal
+from tests.support.catalogue import catalogue
 from tests.support.world import OWNER, World
 
 
@@ -459,3 +460,20 @@ def test_a_processed_delivery_is_not_made_due_again():
 
     assert not world.store.update_delivery(read, replace(read, due_at=1))
     assert world.store.delivery("openai#wh-1").due_at is None
+
+
+def test_each_credential_that_reports_to_an_endpoint_is_asked_once():
+    """Two routes of one account, a third of another: two questions, until somebody knows the job."""
+    routes = catalogue()
+    hook = routes.routes["hook"]
+    routes.routes["same"] = replace(hook, route_key="same")
+    routes.routes["third"] = replace(hook, route_key="third", credential="second")
+    world = World(routes=routes)
+    asked = []
+    real = world.provider.for_route
+    world.provider.for_route = lambda key: asked.append(key) or real(key)
+
+    world.webhook("resp_of_others", "wh-1")
+    world.pump()
+
+    assert asked == ["hook", "third"]
