@@ -144,7 +144,7 @@ def telling(installation, monkeypatch, tmp_path):
 
 def tell(installation, job, **more):
     """The provider's own story of the job, in a genuine delivery."""
-    metadata = {"job_id": job.job_id, "execution_id": job.execution.id}
+    metadata = {"breakwater_job_id": job.job_id, "breakwater_execution_id": job.execution.id}
     body = json.dumps({"id": job.provider_job_id, "status": "succeeded", "metadata": metadata, **more}).encode()
     made = event(body, signed(body, "msg_told", installation.clock.now()), "media")
     return installation.http("webhook", made)

@@ -11,10 +11,13 @@ import time
 
 import pytest
 
+from breakwater.domain.endpoints import endpoints_of, read
 from breakwater.domain.results import Accepted, Completed, Refused, Running
 from breakwater.domain.signals import ErrorClass
+from breakwater.domain.told import outcome_of
 from breakwater.providers.registry import build
 from tests.providers.wire import KEY, call
+from tests.support.catalogue import route
 from tools.simulator.presets import PRESETS
 from tools.simulator.process import start
 
@@ -225,6 +228,69 @@ def test_background_work_ends_badly_in_its_own_way(sim, preset, error_class):
 
     assert outcome.signal.error_class is error_class
     assert outcome.provider_job_id == accepted.provider_job_id
+
+
+TELLS = endpoints_of(
+    [
+        {
+            "name": "tells",
+            "provider": "openai",
+            "secret": "tells",
+            "event_type": "type",
+            "state": "data.status",
+            "provider_job_id": "data.id",
+            "job_id": "data.metadata.breakwater_job_id",
+            "execution_id": "data.metadata.breakwater_execution_id",
+            "outcomes": {
+                "completed": "completed",
+                "failed": "failed",
+                "cancelled": "cancelled",
+                "incomplete": "incomplete",
+                "*": "progress",
+            },
+            "fetch": False,
+            "result": {
+                "text": ["data.output.0.content.0.text", "data.output.1.content.0.text"],
+                "model": "data.model",
+                "finish_reason": "data.incomplete_details.reason",
+                "input_tokens": "data.usage.input_tokens",
+                "output_tokens": "data.usage.output_tokens",
+                "error_code": "data.error.code",
+                "error_message": "data.error.message",
+            },
+        }
+    ]
+)["tells"]
+
+
+@pytest.mark.parametrize(
+    "preset",
+    [
+        None, "background_failed", "background_rate_limited", "background_failed_silently", "background_incomplete",
+        "background_filtered", "background_cancelled",
+    ],
+)  # fmt: skip
+def test_what_a_webhook_carries_is_judged_as_a_poll_would_be(sim, preset):
+    """The same job, told by a delivery and found by asking: one outcome, one class, one text, one bill."""
+    provider = adapter(sim, ("openai", "responses"))
+    if preset:
+        sim.client.fault(preset)
+    accepted = provider.submit(call({"prompt": "hi"}, background=True))
+    polled = sim.client.wait_for(lambda: _ended(provider.fetch(accepted.provider_job_id).outcome))
+    body = {"type": "job.updated", "data": sim.client.response(accepted.provider_job_id)["response"]}
+
+    facts = read(TELLS, body)
+    told = outcome_of(TELLS, facts, body, route("told"), 0, wants_json=False)
+
+    assert (facts.job_id, facts.execution_id) == ("job_1", "exec_1")
+    assert type(told) is type(polled)
+    if isinstance(polled, Completed):
+        assert (told.result.text, told.result.served_model) == (polled.result.text, polled.result.served_model)
+        assert told.result.usage.units == polled.result.usage.units
+    else:
+        words = ("error_class", "provider_error_type", "provider_error_code", "rule", "limit_dimension")
+        assert [getattr(told.signal, one) for one in words] == [getattr(polled.signal, one) for one in words]
+        assert (told.partial and told.partial.text) == (polled.partial and polled.partial.text)
 
 
 def _ended(outcome):

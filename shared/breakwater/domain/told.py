@@ -56,9 +56,10 @@ def _as_polled(paths: ResultPaths, result: Result, body: Any, status: str) -> di
     """The body in the one shape that every rule knows. Its error's text is matched there, and never kept."""
     if status == "completed":
         status = _ENDED_AS.get(result.finish_reason, status)
-    polled: dict[str, Any] = {"id": "told", "status": status}
+    made = [{"type": "told"}] if result.text or result.media else []
+    polled: dict[str, Any] = {"id": "told", "status": status, "output": made}
     if status == "completed":
-        return {**polled, "output": [{"type": "told"}] if result.text or result.media else []}
+        return polled
     if status == "incomplete":
         filtered = result.finish_reason == "content_filter"
         return {**polled, "incomplete_details": {"reason": "content_filter" if filtered else "max_output_tokens"}}

@@ -45,7 +45,7 @@ class TestShipped:
             ),
             (
                 "openai",
-                {"type": "response.in_progress", "data": {"id": "resp_1", "metadata": {"job_id": "job_1"}}},
+                {"type": "response.in_progress", "data": {"id": "resp_1", "metadata": {"breakwater_job_id": "job_1"}}},
                 DeliveryFacts("response.in_progress", "resp_1", "job_1", None, Outcome.PROGRESS),
             ),
             (
@@ -55,7 +55,11 @@ class TestShipped:
             ),
             (
                 "gemini",
-                {"type": "batch.expired", "data": {"name": "batches/1"}, "user_metadata": {"execution_id": "j.1.1.1"}},
+                {
+                    "type": "batch.expired",
+                    "data": {"name": "batches/1"},
+                    "user_metadata": {"breakwater_execution_id": "j.1.1.1"},
+                },
                 DeliveryFacts("batch.expired", "batches/1", None, "j.1.1.1", Outcome.FAILED),
             ),
             (
@@ -86,6 +90,15 @@ class TestShipped:
 
         assert endpoints_of(compiled) == load_endpoints(compiled) == ENDPOINTS
         assert ENDPOINTS["openai"].names == STANDARD
+
+
+def test_our_ids_are_looked_for_under_the_names_that_adapters_send():
+    """A path to another name would never find the job of an early delivery."""
+    adapter = Path("shared/breakwater/providers/openai_responses.py").read_text(encoding="utf-8")
+
+    for one in ENDPOINTS.values():
+        for paths in (one.job_id, one.execution_id):
+            assert all(f'"{path.rpartition(".")[2]}"' in adapter for path in paths)
 
 
 class TestGuide:

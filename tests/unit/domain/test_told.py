@@ -20,7 +20,7 @@ from tests.support.catalogue import route
 SHIPPED = yaml.safe_load(Path("shared/policies/endpoints.yaml").read_text(encoding="utf-8"))
 MEDIA = load_endpoints(SHIPPED)["media"]
 ROUTE = route("media-route", provider="gateway", gateway="media", base_url="https://media.test", credential="media")
-JOB = {"id": "ufaw", "metadata": {"job_id": "job_1", "execution_id": "job_1.1.1.1"}}
+JOB = {"id": "ufaw", "metadata": {"breakwater_job_id": "job_1", "breakwater_execution_id": "job_1.1.1.1"}}
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
