@@ -16,6 +16,7 @@ from breakwater.domain.records import ApiKey, Child, Delivery, ProviderJob, Rout
 from breakwater.domain.results import Call, Found, Outcome
 from breakwater.domain.signals import Signal
 from breakwater.domain.slots import Slot
+from breakwater.domain.states import Lane
 from breakwater.domain.stream_events import Resume, StreamEvent
 from breakwater.operator_ports import DeskStore
 
@@ -116,6 +117,17 @@ class Waiter:
     owner: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many jobs stand in a lane, counted up to what was asked for.
+
+    `since`: only where that many do: since when one of the older of them stands.
+    """
+
+    depth: int
+    since: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
     """Where a schedule stands: the last window dealt with, and the latest job it made."""
@@ -170,6 +182,10 @@ class CapacityStore(Protocol):
 
         Begins behind everything of the owner named `after`, at the first owner where that is empty.
         """
+        ...
+
+    def backlog(self, lane: Lane, owner_key: str | None, most: int) -> Backlog:
+        """How many counted jobs stand in a lane, or an owner's in it, waiting to be worked on; up to `most`."""
         ...
 
     def spend_rate(self, key: str, now: int, cost: int, burst: int) -> int | None:

@@ -12,6 +12,8 @@ from breakwater.domain.job import SlotRef
 from breakwater.domain.records import RouteState
 from breakwater.domain.release import turn_name
 from breakwater.domain.slots import Slot
+from breakwater.domain.states import Lane, Status
+from breakwater.ports import Backlog
 from breakwater.store.items import due_shard
 from tests.support.builders import NOW, make_job
 
@@ -132,6 +134,40 @@ def test_a_line_is_read_owner_by_owner(store, name):
     assert store.waiters_by_owner(name, "", 2) == (line[:2], True)
     store.commit(jobs[1], jobs[1].with_(waiting_scope=None))
     assert b not in {one.owner for one in store.waiters_by_owner(name, "", 10)[0]}
+
+
+def test_what_stands_in_a_lane_is_counted(store):
+    """Whatever it waits for; not what is worked on, settled, in review, in another lane, or not counted at all."""
+    lane, who = Lane.STREAM_RECOVERY, f"owner {next(_names)}"
+    other = f"{who}x"
+
+    def put(owner_key, status="pending", **more):
+        fields = {"lane": lane, "counted": True, "round_started_at": NOW + next(_names), **more}
+        return store.create(make_job(status, owner_key=owner_key, **fields), NOW).job
+
+    first = put(who)
+    put(who, "failed", ready_at=NOW + 99_000)
+    put(who, waiting_scope="route:x", waiting_rank=NOW)
+    theirs = put(other)
+    put(who, "processing")
+    put(who, "succeeded")
+    put(who, counted=False)
+    put(who, lane=Lane.INTERACTIVE_ADMISSION)
+    review = put(who, "review", lane=Lane.OWNER_REVIEW)
+
+    assert store.backlog(lane, who, 10) == Backlog(3)
+    assert store.backlog(lane, other, 10) == Backlog(1)
+    assert store.backlog(Lane.OWNER_REVIEW, who, 10) == Backlog(0)
+    assert store.backlog(lane, who, 3) == Backlog(3, first.round_started_at)
+    assert store.backlog(lane, who, 2) == Backlog(2, first.round_started_at)
+    assert store.backlog(lane, other, 1) == Backlog(1, theirs.round_started_at)
+    everybody = store.backlog(lane, None, 10_000)
+    assert everybody.depth >= 4
+    assert store.backlog(lane, None, 4).depth == 4
+    store.commit(first, first.with_(status=Status.CANCELLED))
+    assert store.backlog(lane, who, 10) == Backlog(2)
+    store.commit(review, review.with_(lane=lane))
+    assert store.backlog(lane, who, 10) == Backlog(3)
 
 
 def test_a_rate_grants_its_burst_and_says_when_to_ask_again(store, name):

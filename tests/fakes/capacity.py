@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from breakwater.domain.job import SlotRef
+from breakwater.domain.release import turn_name
 from breakwater.domain.slots import Slot
-from breakwater.ports import Waiter
+from breakwater.domain.states import Lane
+from breakwater.ports import Backlog, Waiter
 from breakwater.store.items import RANK_UNIT
 
 
@@ -78,6 +80,17 @@ class FakeCapacity:
         behind = [(turn, job_id) for turn, job_id in found if not after or turn > f"{after}#~"]
         page = [Waiter(job_id, int(turn[17:31]), turn[:16]) for turn, job_id in behind[:limit]]
         return page, len(behind) > limit
+
+    def backlog(self, lane: Lane, owner_key: str | None, most: int) -> Backlog:
+        self._hook("backlog", "before")
+        mine = "" if owner_key is None else f"{turn_name(owner_key)}#"
+        places = sorted(
+            item["standing_place"]["S"]
+            for (_, sk), item in self.items.items()
+            if sk == "META" and item.get("standing_lane") == {"S": lane.value}
+        )
+        found = [one for one in places if one.startswith(mine)][:most]
+        return Backlog(len(found), int(found[0][17:]) if len(found) >= most else None)
 
     def spend_rate(self, key: str, now: int, cost: int, burst: int) -> int | None:
         self._hook("spend_rate", "before")

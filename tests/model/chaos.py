@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from breakwater.ports import DueItem, Waiter
+from breakwater.domain.states import Lane
+from breakwater.ports import Backlog, DueItem, Waiter
 from tests.crash.tap import Fault, KillProcess, Tap
 from tests.fakes.store import FakeJobStore
 
@@ -80,3 +81,6 @@ class LaggingStore(FakeJobStore):
 
     def waiters_by_owner(self, scope: str, after: str, limit: int) -> tuple[list[Waiter], bool]:
         return self._as_indexed(lambda: super(LaggingStore, self).waiters_by_owner(scope, after, limit))
+
+    def backlog(self, lane: Lane, owner_key: str | None, most: int) -> Backlog:
+        return self._as_indexed(lambda: super(LaggingStore, self).backlog(lane, owner_key, most))

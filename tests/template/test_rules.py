@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from breakwater.domain.obligations import lane_queue
+from breakwater.domain.states import Lane
 from breakwater.usecases.intake import KEEP_DAYS
 from tests.support.template import ROOT, TEMPLATE, allowed, functions, resources, role_of, statements, target, template
 
@@ -168,6 +170,39 @@ def test_a_consumer_takes_one_nudge_at_a_time_within_its_own_concurrency(functio
     assert event["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert event["ScalingConfig"]["MaximumConcurrency"] >= 2
     assert functions()[function]["RecursiveLoop"] == "Allow"
+
+
+def test_a_full_background_takes_nothing_from_people():
+    """Lanes have a queue, a function and a concurrency of their own; a request that waits stands in no queue at all."""
+    consumers = {queue.removesuffix("Queue").lower(): name for name, queue in CONSUMERS.items()}
+    people = {consumers[lane_queue(one).value] for one in (Lane.INTERACTIVE_ADMISSION, Lane.STREAM_RECOVERY)}
+    background = {consumers[lane_queue(Lane.BACKGROUND_RETRY).value]}
+    most = {
+        name: functions()[name]["Events"]["Nudge"]["Properties"]["ScalingConfig"]["MaximumConcurrency"]
+        for name in CONSUMERS
+    }
+
+    assert people == {"WorkerInteractiveFunction"}
+    assert background == {"WorkerBackgroundFunction"}
+    assert most["WorkerBackgroundFunction"] < most["WorkerInteractiveFunction"]
+    assert all("Events" not in functions()[name] for name in ("AdmissionFunction", "RunFunction"))
+
+
+@pytest.mark.parametrize(
+    ("function", "indexes"),
+    [
+        ("AdmissionFunction", {"ready", "turns", "standing"}),
+        ("RunFunction", {"ready", "turns", "standing"}),
+        ("SchedulerFunction", {"standing"}),
+        ("CronFunction", {"standing"}),
+        *[(name, {"ready", "turns"}) for name in CONSUMERS],
+    ],
+)
+def test_who_admits_may_count_and_who_frees_capacity_may_see_whose_turn_it_is(function, indexes):
+    """A right that is missing shows only once somebody sets a limit, or waits."""
+    named = [str(one) for actions, on in statements(role_of(function)) if "dynamodb:Query" in actions for one in on]
+
+    assert indexes <= set(re.findall(r"/index/([a-z]+)", " ".join(named)))
 
 
 def test_no_other_function_reads_a_nudge_queue():

@@ -17,9 +17,11 @@ INDEXES: tuple[Keys, ...] = (
     ("due_shard", "due_at"),
     ("ready_scope", "ready_rank"),
     ("ready_scope", "ready_turn"),
+    ("standing_lane", "standing_place"),
     ("owner_shard", "created_at"),
     ("attention_shard", "attention_at"),
 )
+_KEYS_BYTES = 130  # of one entry of an index that has keys only
 _WRITES = ("PutItem", "UpdateItem", "DeleteItem")
 
 
@@ -98,6 +100,8 @@ def _read(operation: str, params: Mapping[str, Any], parsed: Mapping[str, Any]) 
     consistent = bool(params.get("ConsistentRead"))
     if operation == "GetItem":
         return read_units(item_size(parsed.get("Item", {})), consistent=consistent)
+    if operation == "Query" and params.get("Select") == "COUNT":
+        return read_units(int(parsed.get("Count", 0)) * _KEYS_BYTES, consistent=consistent)
     if operation == "Query":
         return read_units(sum(map(item_size, parsed.get("Items", []))), consistent=consistent)
     if operation == "BatchGetItem":

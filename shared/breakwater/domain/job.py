@@ -85,6 +85,7 @@ class Job:
     callback_url: str | None = None
     stream: bool = False
     key_given: bool = True  # False: the key was derived from the input
+    counted: bool = False  # some workflow limits how much may stand in a lane
 
     # where it is
     status: Status = Status.PENDING

@@ -100,6 +100,14 @@ class Limits(Model):
 
 
 @dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """How many jobs may stand in a lane, in all and of one owner; None: nobody counts."""
+
+    lane: int | None = None
+    owner: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LaneBudget:
     """What one lane allows. `max_attempts` counts on the workflow's own route; fallbacks have their own."""
 
@@ -203,6 +211,15 @@ class Policy(Model):
             return self._waiting(self._stream_lane())
         found = self.lanes.background_retry or BackgroundLane()
         return LaneBudget(found.max_attempts, found.max_queue_age_ms, found.max_queue_age_ms, found.backoff)
+
+    def depth(self, lane: Lane) -> QueueDepth:
+        """How much may stand in a lane before new work is turned away."""
+        lanes = {
+            Lane.INTERACTIVE_ADMISSION: self.lanes.interactive_admission,
+            Lane.BACKGROUND_RETRY: self.lanes.background_retry,
+        }
+        found = lanes.get(lane)
+        return QueueDepth(found.max_queue_depth, found.max_queue_depth_per_owner) if found else QueueDepth()
 
     def start_lane(self, *, interactive: bool) -> Lane:
         """Where a job starts: the lane asked for, or the one the workflow has."""

@@ -14,7 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from breakwater.domain.errors import NotFound
 from breakwater.domain.model import After, Count, Flag, Model, Positive, Rule, Words
-from breakwater.domain.policy import DEFAULT_ROUTE, Policy, QualityTier, RouteKey
+from breakwater.domain.policy import DEFAULT_ROUTE, Policy, QualityTier, QueueDepth, RouteKey
+from breakwater.domain.states import Lane
 from breakwater.domain.values import dataclass
 
 Endpoint = Literal["responses", "images", "chat", "messages", "generate_content"]
@@ -164,6 +165,11 @@ class Catalogue:
             self.policies[workflow] = Policy.of(self._raw_policies[workflow])
         return self.policies.get(workflow)
 
+    def counts_depth(self) -> bool:
+        """Whether any workflow limits how much may stand in a lane: then every job is counted while it stands."""
+        known = any(policy.depth(lane) != QueueDepth() for policy in self.policies.values() for lane in Lane)
+        return known or any(_names_depth(plain) for plain in self._raw_policies.values())
+
     def workflows(self) -> tuple[str, ...]:
         """The names of all workflows."""
         return tuple(sorted({*self.policies, *self._raw_policies}))
@@ -203,3 +209,9 @@ class Catalogue:
             _raw_routes=data["routes"],
             _raw_policies=data["policies"],
         )
+
+
+def _names_depth(plain: Mapping[str, Any]) -> bool:
+    """The same of a policy that nobody has asked for yet."""
+    lanes = plain["ai_api_queueing_strategy"]["lanes"].values()
+    return any(name.startswith("max_queue_depth") for lane in lanes for name in lane or ())

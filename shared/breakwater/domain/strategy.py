@@ -6,9 +6,9 @@ of the reason → place table: what a list does not name keeps its default place
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from breakwater.domain.model import Flag, Model, Ms, Positive
+from breakwater.domain.model import Flag, Model, Ms, Positive, Rule
 from breakwater.domain.states import Priority
 from breakwater.domain.values import dataclass
 
@@ -73,6 +73,15 @@ FailClosedReason = Literal[
 ]
 
 
+MAX_DEPTH: Final = 10_000  # counting up to here is a few reads; beyond it, the age limit says the same for less
+Depth = Annotated[int, Rule(strict=True, ge=1, le=MAX_DEPTH)]
+
+
+def _depths_fit(lane: int | None, owner: int | None) -> None:
+    if lane is not None and owner is not None and owner > lane:
+        raise ValueError(f"max_queue_depth_per_owner ({owner}) is above max_queue_depth ({lane}), so it limits nobody")
+
+
 def no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     """The same tuple; raises ValueError where a value stands twice."""
     twice = sorted({value for value in values if values.count(value) > 1})
@@ -119,7 +128,12 @@ class InteractiveLane(Model):
     max_wait_ms: Ms = 4_000
     max_attempts: Positive = 2
     shed_priority_below: Priority | None = None
+    max_queue_depth: Depth | None = None
+    max_queue_depth_per_owner: Depth | None = None
     backoff: Backoff = INTERACTIVE_BACKOFF
+
+    def __post_init__(self) -> None:
+        _depths_fit(self.max_queue_depth, self.max_queue_depth_per_owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +156,12 @@ class BackgroundLane(Model):
     max_queue_age_ms: Positive = 900_000
     max_attempts: Positive = 5
     require_idempotency_key: Flag = True
+    max_queue_depth: Depth | None = None
+    max_queue_depth_per_owner: Depth | None = None
     backoff: Backoff = Backoff()
+
+    def __post_init__(self) -> None:
+        _depths_fit(self.max_queue_depth, self.max_queue_depth_per_owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,9 @@ def _index(job: Job) -> dict[str, Any]:
         found["ready_scope"] = job.waiting_scope
         found["ready_rank"] = (job.waiting_rank or 0) * RANK_UNIT + job.created_at
         found["ready_turn"] = f"{turn_name(job.owner_key)}#{max(0, job.waiting_rank or 0):014d}{job.created_at:013d}"
+    if job.counted and not job.in_review and job.status in (Status.PENDING, Status.FAILED):
+        found["standing_lane"] = job.lane.value
+        found["standing_place"] = f"{turn_name(job.owner_key)}#{job.round_started_at:013d}"
     if (job.status is Status.DEAD_LETTER and job.closed_at is None) or job.in_review:
         found["attention_shard"], found["attention_at"] = job.lane.value, job.completed_at or job.updated_at
     return found

@@ -26,6 +26,7 @@ from breakwater.ports import Committed
 from breakwater.usecases.bodies import child_with_body, encode
 from breakwater.usecases.change import landed, send
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.depth import let_in
 from breakwater.usecases.notify import check_callback
 from breakwater.usecases.principal import Principal
 from breakwater.usecases.protect import check
@@ -93,7 +94,7 @@ def admit(
         now=now,
         interactive=interactive,
     )
-    job = _new_job(intent)
+    job = _new_job(intent).with_(counted=deps.catalogue.counts_depth())
     if arrived_at is not None and job.deadline_at is not None:
         job = job.with_(deadline_at=arrived_at + policy.deadline_ms)
     standing = _turned_away(deps, job, policy, now)
@@ -105,6 +106,7 @@ def admit(
         answer = deps.store.create(planned, now)
         if isinstance(answer, Committed):
             landed(deps, Step(None, answer.job, "Admitted", nudges))
+            let_in(deps, answer.job, policy)
             return Admitted(job=answer.job, policy=policy, replayed=answer.job.rev != 1)
         if answer.current is not None:
             return _known(deps, answer.current, job, policy, now)

@@ -8,17 +8,31 @@ from typing import Any
 
 from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Catalogue
+from breakwater.domain.states import Lane
 from breakwater.domain.values import dataclass
-from breakwater.ports import Bus, Clock, Control, JobStore, Log, Notifier, Payloads, Providers, Queues, Spending
+from breakwater.ports import (
+    Backlog,
+    Bus,
+    Clock,
+    Control,
+    JobStore,
+    Log,
+    Notifier,
+    Payloads,
+    Providers,
+    Queues,
+    Spending,
+)
 
 
 class Noticed:
-    """What this process lately told and read of waits and routes; see `protect.py` and `noticed.py`."""
+    """What this process lately told and read of waits and routes; see `protect.py`, `depth.py` and `noticed.py`."""
 
     def __init__(self) -> None:
         self.written: dict[str, int] = {}
         self.read: dict[str, tuple[int, Mapping[str, Any] | None]] = {}
         self.routes: dict[str, tuple[int, RouteState | None]] = {}
+        self.depths: dict[tuple[Lane, str | None, int], tuple[int, Backlog | None]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 How long work waits is noticed by the workers that take it: one small item per lane, and per lane and owner, written
 only while waits are noticeable and at most every ten seconds a process. So a quiet system writes nothing, and admission
-knows the backlog's age from one cached read. A route that is closed for longer than a job may wait says the same.
+knows the backlog's age from one cached read. A route that is closed for longer than a job may wait says the same. How
+much stands in a lane is counted only where the policy limits that (`depth.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from breakwater.domain.records import RouteState
 from breakwater.domain.states import Lane
 from breakwater.domain.timing import MINUTE, SECOND
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.depth import drains_in
 from breakwater.usecases.noticed import route_lately
 
 NOTICEABLE = 5 * SECOND
@@ -102,6 +104,32 @@ def check(deps: Deps, job: Job, policy: Policy) -> None:
             rule="owner_backlog_age",
             fix="come again after the time given",
             retry_after_ms=max(SECOND, own - most, NOTICEABLE),
+            **_pointer(policy),
+        )
+    _deep(deps, job, policy, in_lane, own, _opens_in(state, now))
+
+
+def _deep(deps: Deps, job: Job, policy: Policy, in_lane: int, own: int, opens_in: int) -> None:
+    """Turn away what would make a lane, or its owner's part of it, deeper than the policy lets it be."""
+    limit = policy.depth(job.lane)
+    wait = None if limit.lane is None else drains_in(deps, job.lane, None, limit.lane, in_lane)
+    if wait is not None:
+        raise Overloaded(
+            f"As many jobs as may ({limit.lane}) stand in the lane already.",
+            field="workflow",
+            rule="backlog_depth",
+            fix="come again after the time given",
+            retry_after_ms=max(wait, opens_in),
+            **_pointer(policy),
+        )
+    wait = None if limit.owner is None else drains_in(deps, job.lane, job.owner_key, limit.owner, own)
+    if wait is not None:
+        raise TooMany(
+            f"As many of your own jobs as may ({limit.owner}) stand in the lane already.",
+            field="workflow",
+            rule="owner_backlog_depth",
+            fix="come again after the time given",
+            retry_after_ms=max(wait, opens_in),
             **_pointer(policy),
         )
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from breakwater.domain.budget import PEOPLE_WAIT
 from breakwater.domain.errors import Unavailable
 from breakwater.domain.job import Job
 from breakwater.domain.limits import of_one_owner, paused_scope, route_scope
@@ -31,15 +32,17 @@ from breakwater.usecases.deps import Deps
 LINE = 100  # a line up to this long is read at once
 PAGE = 25  # of a longer one, so much at each owner
 BATCH = 25  # woken at once where nothing limits how many
+ONE_FOR_ONE = 1  # where a person may wait for this process: the room it made, and nothing that was free before
 _OWNERS = 3  # of a longer line, at least so many owners are looked at
 _PAGES = 6  # and at most so often
 _SPARE = 5  # tried beyond what there is room for: the index may list who has left
 
 
-def release(deps: Deps, scope: str, just_served: str | None = None) -> int:
-    """Wake whom there is room for; how many that was. The owner whose job made room has had its turn."""
+def release(deps: Deps, scope: str, just_served: str | None = None, most: int | None = None) -> int:
+    """Wake whom there is room for, at most `most`; how many that was. Who made the room (`just_served`) had its turn."""
     line, more = deps.store.waiters_by_owner(scope, "", LINE)
     free, taken = _room(deps, scope, sorted(line, key=_by_rank)[:3])
+    free = free if most is None else min(free, most)
     if free <= 0:
         return 0
     if not more and free >= len(line):
@@ -169,8 +172,9 @@ def capacity_freed(deps: Deps, step: Step) -> None:
     try:
         if before.slots and not step.job.slots and before.execution is not None:
             capacity.free(deps, before.job_id, before.execution.epoch, before.slots)
+        most = ONE_FOR_ONE if before.lane in PEOPLE_WAIT else None
         for scope in scopes:
-            release(deps, scope, before.owner_key)
+            release(deps, scope, before.owner_key, most)
     except Unavailable as error:
         deps.log.note("release_left_to_effects", job_id=step.job.job_id, why=type(error).__name__)
 

@@ -10,6 +10,8 @@ import yaml
 from pydantic import ValidationError
 
 from breakwater.domain.checked import policy_of
+from breakwater.domain.policy import QueueDepth
+from breakwater.domain.routes import Catalogue
 from breakwater.domain.states import Lane, Priority
 from tests.support.cases import LANES, fallback, make_policy
 
@@ -32,6 +34,21 @@ def test_the_template_loads_as_written():
     assert policy.lane(Lane.BACKGROUND_RETRY).max_queue_age_ms == 900_000
     assert policy.lanes.background_retry.require_idempotency_key is True
     assert policy.ai_api_queueing_strategy.backpressure.release_order == ("ready_at", "priority", "created_at")
+
+
+def test_depth_is_limited_where_it_is_written_and_counted_as_soon_as_anybody_does():
+    """Both lanes that admit; the template has none. Read from the compiled form as well, before anybody asks for it."""
+    lanes = {"background_retry": {"max_queue_depth": 9, "max_queue_depth_per_owner": 3}}
+    deep = policy_of({"workflow": "deep", "ai_api_queueing_strategy": {"lanes": lanes}})
+    plain = policy_of(template())
+    both = Catalogue(policies={"deep": deep, "support_chat": plain})
+
+    assert deep.depth(Lane.BACKGROUND_RETRY) == QueueDepth(9, 3)
+    assert {plain.depth(lane) for lane in Lane} == {QueueDepth()}
+    assert both.counts_depth()
+    assert not Catalogue(policies={"support_chat": plain}).counts_depth()
+    assert Catalogue.load(both.dump()).counts_depth()
+    assert not Catalogue.load(Catalogue(policies={"support_chat": plain}).dump()).counts_depth()
 
 
 def test_every_key_of_the_template_survives_a_round_trip():

@@ -61,6 +61,24 @@ def test_a_complaint_has_a_path_a_reason_and_what_was_given(change, line):
     assert line in said(change)
 
 
+@pytest.mark.parametrize("lane", ["interactive_admission", "background_retry"])
+@pytest.mark.parametrize(
+    ("depths", "line"),
+    [
+        ({"max_queue_depth": 0}, ".max_queue_depth: must be >= 1, got 0"),
+        ({"max_queue_depth": 10_001}, ".max_queue_depth: must be <= 10000, got 10001"),
+        ({"max_queue_depth_per_owner": "many"}, ".max_queue_depth_per_owner: must be a whole number, got 'many'"),
+        (
+            {"max_queue_depth": 5, "max_queue_depth_per_owner": 6},
+            ": max_queue_depth_per_owner (6) is above max_queue_depth (5), so it limits nobody",
+        ),
+    ],
+)
+def test_a_limit_of_depth_is_a_number_that_can_be_counted_and_reached(lane, depths, line):
+    """Both lanes that admit have both limits."""
+    assert said({}, {"lanes": {**LANES, lane: depths}}) == [f"ai_api_queueing_strategy.lanes.{lane}{line}"]
+
+
 def test_the_example_of_the_manual():
     """A path through three levels of the strategy."""
     lanes = {**LANES, "background_retry": {"max_attempts": 0}}
