@@ -10,11 +10,14 @@ there is one. SAM calls this through the Makefile of each layer. Standard librar
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 UV = ROOT / ".local" / "venvs" / "uv" / "bin" / "uv"
@@ -72,6 +75,7 @@ def trim(target: Path) -> None:
     for models in (target / "botocore" / "data").glob("*/"):
         if models.name not in SERVICES:
             shutil.rmtree(models)
+    shorten(target / "botocore" / "data")
     for unused in ("bin", "boto3/examples", "boto3/data", ".lock", ".gitignore", "CACHEDIR.TAG"):
         path = target / unused
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -79,6 +83,34 @@ def trim(target: Path) -> None:
     for record in target.glob("*.dist-info"):
         for name in ("RECORD", "direct_url.json", "uv_cache.json", "INSTALLER", "REQUESTED"):
             (record / name).unlink(missing_ok=True)
+
+
+def shorten(data: Path) -> None:
+    """Leave out of botocore's descriptions what nobody reads at run time; each start parses them.
+
+    That is the documentation, other services' endpoints, and the compression (a layer is compressed as a whole).
+    """
+    for packed in data.rglob("*.json.gz"):
+        write_json(packed.with_suffix(""), undocumented(json.loads(gzip.decompress(packed.read_bytes()))))
+        packed.unlink()
+    if (data / "endpoints.json").is_file():
+        endpoints = json.loads((data / "endpoints.json").read_bytes())
+        for partition in endpoints["partitions"]:
+            partition["services"] = {name: one for name, one in partition["services"].items() if name in SERVICES}
+        write_json(data / "endpoints.json", endpoints)
+
+
+def undocumented(value: Any) -> Any:
+    """The same description without its texts; a member that is called `documentation` is no text, and stays."""
+    if isinstance(value, dict):
+        kept = (item for item in value.items() if item[0] != "documentation" or not isinstance(item[1], str))
+        return {name: undocumented(inner) for name, inner in kept}
+    return [undocumented(inner) for inner in value] if isinstance(value, list) else value
+
+
+def write_json(file: Path, value: Any) -> None:
+    """Without a blank."""
+    file.write_text(json.dumps(value, separators=(",", ":")))
 
 
 def compile_to_byte_code(target: Path, python: str) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from breakwater import wiring
 from breakwater.entry.queue import consume
-from breakwater.usecases.batch import tick
 from breakwater.usecases.circuit import reopen
 from breakwater.usecases.complete import complete
 from breakwater.usecases.deliver import deliver
@@ -24,6 +23,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         elif kind == "route":
             reopen(deps, item_id)
         elif kind == "batch":
+            from breakwater.usecases.batch import tick  # noqa: PLC0415 - brings pydantic, and is rare
+
             tick(deps, item_id)
 
     return consume(event, context, deps.log, work)

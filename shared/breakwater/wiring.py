@@ -98,6 +98,16 @@ def client(service: str, renewals: bool = False) -> Any:
     return _session().create_client(service, config=_RENEWALS if renewals else CALLS)
 
 
+class _Late:
+    """A client that is built when it is first used. For what most processes never need: it takes them 15 to 30 ms."""
+
+    def __init__(self, service: str, renewals: bool = False) -> None:
+        self._which = service, renewals
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(client(*self._which), name)
+
+
 @cache
 def catalogue() -> Catalogue:
     """The policies compiled into the code layer; without webhooks where no provider can reach this API."""
@@ -116,7 +126,7 @@ def catalogue() -> Catalogue:
 def store() -> DynamoJobStore:
     """The jobs table."""
     settings = load(StoreSettings, os.environ)
-    return DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id, client("dynamodb", renewals=True))
+    return DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id, _Late("dynamodb", renewals=True))
 
 
 @cache
@@ -140,7 +150,7 @@ def _queues() -> SqsQueues:
 
 
 def _payloads() -> S3Payloads:
-    return S3Payloads(client("s3"), load(PayloadSettings, os.environ).payload_bucket)
+    return S3Payloads(_Late("s3"), load(PayloadSettings, os.environ).payload_bucket)
 
 
 def loopback_hosts() -> frozenset[str]:
@@ -176,6 +186,7 @@ def for_admission() -> Deps:
 @cache
 def for_worker() -> Deps:
     """Workers and the completion function: they call providers."""
+    client("dynamodb", renewals=True)  # now: leases are renewed in a thread, and clients are built in one only
     spending = Spent(store().usage, clock().monotonic)
     return _deps(_queues(), _payloads(), providers=providers(), spending=spending)
 
@@ -294,7 +305,7 @@ def for_stream() -> StreamDeps:
     settings = load(ReaderSettings, os.environ)
     return StreamDeps(
         store=DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id),
-        payloads=S3Payloads(client("s3"), settings.payload_bucket),
+        payloads=S3Payloads(_Late("s3"), settings.payload_bucket),
         clock=clock(),
         log=log(),
         pause=lambda ms: time.sleep(ms / 1000),

@@ -7,8 +7,10 @@ import struct
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.loaders import Loader
 
 from tools.localcloud import local_template
 
@@ -70,6 +72,35 @@ def test_the_code_layer_carries_the_compiled_policies(builds, which):
     policies = getattr(builds, which) / "CodeLayer" / "python" / "breakwater" / "policies.json"
 
     assert json.loads(policies.read_text())
+
+
+@pytest.mark.parametrize("which", ["aws", "local"])
+def test_the_sdks_descriptions_are_short_and_still_say_what_to_send(builds, which):
+    """Each start parses them: no texts, no other services' endpoints, but every operation, member and rule."""
+    data = getattr(builds, which) / "CoreLayer" / "python" / "botocore" / "data"
+    ours = Loader(extra_search_paths=[str(data)], include_default_search_paths=False)
+    theirs = Loader()
+
+    assert not list(data.rglob("*.gz"))
+    assert (data / "endpoints.json").stat().st_size < 100_000
+    for service in ("dynamodb", "s3", "sqs", "secretsmanager", "events", "logs"):
+        short, whole = (one.load_service_model(service, "service-2") for one in (ours, theirs))
+        assert short["operations"].keys() == whole["operations"].keys()
+        assert {name: members(one) for name, one in short["shapes"].items()} == {
+            name: members(one) for name, one in whole["shapes"].items()
+        }
+        rules = [one.load_service_model(service, "endpoint-rule-set-1")["parameters"].keys() for one in (ours, theirs)]
+        assert rules[0] == rules[1]
+
+
+def members(shape: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a shape is made of, and what must be there."""
+    return (
+        shape["type"],
+        tuple(shape.get("members", ())),
+        tuple(shape.get("required", ())),
+        tuple(shape.get("enum", ())),
+    )
 
 
 @pytest.mark.parametrize("which", ["aws", "local"])
