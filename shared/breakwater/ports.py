@@ -6,7 +6,6 @@ Every method that talks to a service raises a subclass of `errors.Unavailable` w
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from breakwater.domain.callbacks import Notified
@@ -18,6 +17,7 @@ from breakwater.domain.signals import Signal
 from breakwater.domain.slots import Slot
 from breakwater.domain.states import Lane
 from breakwater.domain.stream_events import Resume, StreamEvent
+from breakwater.domain.values import dataclass
 from breakwater.operator_ports import DeskStore
 
 

@@ -9,7 +9,7 @@ is read as it is, without the checker, since a sender waits for this function's 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from breakwater.domain.paths import Paths, first_word
 from breakwater.domain.signature import TOLERANCE_S, HeaderNames
 from breakwater.domain.signing_keys import keys_of
+from breakwater.domain.values import dataclass
 
 UNKNOWN_EVENT = "unknown"
 

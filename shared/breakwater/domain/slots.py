@@ -15,11 +15,11 @@ same few numbers, which is what keeps a ramp narrow without a counter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from breakwater.domain.job import Job, SlotRef
 from breakwater.domain.timing import MINUTE
+from breakwater.domain.values import dataclass
 
 VERIFY_AFTER = MINUTE  # how long a number may be held without anybody asking whether it is still used
 UNBOUNDED = 10_000  # stands for "no limit of its own", where only a ramp narrows a route

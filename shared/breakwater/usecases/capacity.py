@@ -7,7 +7,6 @@ whose holder is gone is taken away only after META said so (`domain/slots.py`). 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from zlib import crc32
 
 from breakwater.domain.budget import PEOPLE_WAIT
@@ -19,6 +18,7 @@ from breakwater.domain.release import turn_name
 from breakwater.domain.routes import Route
 from breakwater.domain.slots import VERIFY_AFTER, ScopeLimit, Slot, Standing, free_numbers, standing
 from breakwater.domain.timing import SECOND
+from breakwater.domain.values import dataclass
 from breakwater.ports import Committed
 from breakwater.usecases.deps import Deps
 
