@@ -39,7 +39,7 @@ _SPARE = 5  # tried beyond what there is room for: the index may list who has le
 
 
 def release(deps: Deps, scope: str, just_served: str | None = None, most: int | None = None) -> int:
-    """Wake whom there is room for, at most `most`; how many that was. Who made the room (`just_served`) had its turn."""
+    """Wake whom there is room for, at most `most`; how many that was. `just_served` made the room: it had its turn."""
     line, more = deps.store.waiters_by_owner(scope, "", LINE)
     free, taken = _room(deps, scope, sorted(line, key=_by_rank)[:3])
     free = free if most is None else min(free, most)
