@@ -169,6 +169,17 @@ class CapacityStore(Protocol):
         """Give a number back. Condition: this job holds it for this lease epoch."""
         ...
 
+    def take_slots(self, slots: Sequence[Slot]) -> list[bool]:
+        """Each in one request. Condition of each: the number is free. False: it is not, or a first try took it."""
+        ...
+
+    def free_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
+        """Each in one request. Condition of each: this job holds it for this epoch.
+
+        Gives those that nobody else holds now; one that was free before may be among them.
+        """
+        ...
+
     def held_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
         """Which of these numbers the job still holds for this epoch, read consistently; in doubt, it does."""
         ...
@@ -219,6 +230,10 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
         """META, read consistently."""
         ...
 
+    def get_with(self, job_id: str, prefix: str) -> tuple[Job | None, list[Child]]:
+        """META and the children whose key starts with `prefix`, in one consistent read; for few and small ones."""
+        ...
+
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """META of several jobs, for lists."""
         ...
@@ -236,6 +251,10 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
 
     def put_child(self, job_id: str, child: Child, ttl: int | None) -> Child:
         """Put if absent; gives back what stands there afterwards, ours or the one that was first."""
+        ...
+
+    def put_children(self, job_id: str, children: Sequence[Child], ttl: int | None) -> list[bool]:
+        """Each put if absent, all in one request; false: something stands there (or a first try put it) and stays."""
         ...
 
     def child(self, job_id: str, sk: str) -> Child | None:
@@ -302,8 +321,8 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
         """Condition: `rev` as read, or absent."""
         ...
 
-    def count_usage(self, line: Mapping[str, Any], totals: Sequence[str]) -> bool:
-        """A usage line and its totals in one transaction. False: this line was counted before."""
+    def count_usage(self, line: Mapping[str, Any]) -> bool:
+        """A usage line and its workflow's total of the period in one transaction. False: it was counted before."""
         ...
 
     def usage(self, owner_key: str, prefix: str) -> list[Mapping[str, Any]]:

@@ -219,6 +219,30 @@ def test_the_newest_fact_wins(store, name):
     assert store.latest(name) == {"job_id": "job_b", "at": 10}
 
 
+def test_numbers_of_several_scopes_are_taken_at_once_each_for_itself(store):
+    """One that is in use harms no other."""
+    wide, narrow = f"wide-{next(_names)}", f"narrow-{next(_names)}"
+    theirs = slot(narrow, 0, job_id="job_them")
+    assert store.take_slot(theirs)
+    mine = [slot(wide, 3, job_id="job_me"), slot(narrow, 0, job_id="job_me"), slot(narrow, 1, job_id="job_me")]
+    assert store.take_slots(mine) == [True, False, True]
+    assert store.slots(wide) == mine[:1]
+    assert store.slots(narrow) == [theirs, mine[2]]
+    assert store.take_slots(mine[:1]) == [True], "our own first try landed"
+
+
+def test_numbers_of_several_scopes_are_freed_at_once_by_their_holder_alone(store):
+    """What somebody else holds, or nobody, stays as it is."""
+    one, other = f"one-{next(_names)}", f"other-{next(_names)}"
+    mine, theirs = slot(one, 3, job_id="job_me"), slot(other, 0, job_id="job_them")
+    assert store.take_slots([mine, theirs]) == [True, True]
+    freed = store.free_slots([mine.ref, theirs.ref, SlotRef(scope=one, n=9)], "job_me", mine.epoch)
+    assert mine.ref in freed
+    assert theirs.ref not in freed
+    assert (store.slots(one), store.slots(other)) == ([], [theirs])
+    assert store.free_slots([theirs.ref], "job_me", mine.epoch) == []
+
+
 def test_a_route_that_waits_to_open_is_due(store, name):
     """It is listed with the jobs, under its own kind, until it has opened."""
     key = f"route-{abs(hash(name))}"

@@ -326,13 +326,38 @@ def test_usage_counts_each_execution_once(store):
         "output_tokens": 20,
     }
 
-    assert store.count_usage(line, ["2026-11#sync", "2026-11"])
-    assert not store.count_usage(line, ["2026-11#sync", "2026-11"])
-    assert store.count_usage({**line, "execution_id": "x.2"}, ["2026-11#sync", "2026-11"])
+    assert store.count_usage(line)
+    assert not store.count_usage(line)
+    assert store.count_usage({**line, "execution_id": "x.2"})
 
     totals = {item["sk"]: item for item in store.usage(owner, "2026-11")}
-    assert totals["TOTAL#2026-11"]["executions"] == 2
+    assert totals.keys() == {"TOTAL#2026-11#sync"}
+    assert totals["TOTAL#2026-11#sync"]["executions"] == 2
     assert totals["TOTAL#2026-11#sync"]["cost_micros"] == 600
+
+
+def test_a_job_is_read_with_the_children_that_were_asked_for(store):
+    """Under a prefix on either side of META, and without one."""
+    job = created(store)
+    for sk in ("EXECUTION#1", "INPUT#1", "INPUT#2", "LATE#1", "RESULT#1", "SEEN#1"):
+        store.put_child(job.job_id, Child(sk=sk, data={"is": sk}), None)
+    for prefix, wanted in (("INPUT#", ["INPUT#1", "INPUT#2"]), ("RESULT#", ["RESULT#1"]), ("STATE#", [])):
+        read, children = store.get_with(job.job_id, prefix)
+        assert (read, [one.sk for one in children]) == (job, wanted)
+    assert store.get_with("job_ghost", "INPUT#") == (None, [])
+
+
+def test_children_are_put_at_once_and_none_is_replaced(store):
+    """Each if absent: what stands there stays."""
+    job_id = created(store).job_id
+    store.put_child(job_id, Child(sk="EFFECT#a", data={"at": 1}), None)
+    later = [Child(sk=f"EFFECT#{name}", data={"at": 2, "why": None, "nested": {"tries": [1]}}) for name in "abc"]
+    assert store.put_children(job_id, later, 1_900_000_000) == [False, True, True]
+    assert [one.data["at"] for one in store.children(job_id, "EFFECT#")] == [1, 2, 2]
+    assert store.child(job_id, "EFFECT#c") == later[2]
+    assert store.put_children(job_id, later[:1], None) == [False]
+    assert store.put_children(job_id, [], None) == []
+    assert store.child(job_id, "EFFECT#a").data == {"at": 1}
 
 
 def test_an_execution_survives_the_table(store):

@@ -330,8 +330,8 @@ def _held_for_a_budget(stage: Stage) -> None:
     stage.clock.advance(next_period(stage.clock.now()) - 5_400_000 - stage.clock.now())
     stage.control.owners["acme"] = {"budgets": {"hard_micros": 50_000}}
     month = period_of(stage.clock.now())
-    line = {"owner_key": "acme", "period": month, "execution_id": "x", "job_id": "another", "cost_micros": 50_000}
-    stage.store.count_usage(line, [month])
+    line = {"owner_key": "acme", "workflow": "other", "period": month, "execution_id": "x", "cost_micros": 50_000}
+    stage.store.count_usage(line | {"job_id": "another"})
     stage.ask_for("sync")
     stage.run()
 

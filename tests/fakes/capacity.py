@@ -54,6 +54,12 @@ class FakeCapacity:
         self._hook("free_slot", "after")
         return True
 
+    def take_slots(self, slots: Sequence[Slot]) -> list[bool]:
+        return [self.take_slot(one) for one in slots]
+
+    def free_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
+        return [one for one in slots if self.free_slot(one.scope, one.n, job_id, epoch)]
+
     def held_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
         self._hook("held_slots", "before")
         standing = [(one, self.taken.get((one.scope, one.n))) for one in slots]

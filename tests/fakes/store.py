@@ -63,6 +63,9 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         item = self.items.get((f"JOB#{job_id}", "META"))
         return job_of(item) if item else None
 
+    def get_with(self, job_id: str, prefix: str) -> tuple[Job | None, list[Child]]:
+        return self.get(job_id), self.children(job_id, prefix)
+
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         return {one: job for one in job_ids if (job := self.get(one)) is not None}
 
@@ -111,6 +114,9 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         self.items[key] = to_wire(child_attributes(job_id, child, ttl))
         self._hook("put_child", "after")
         return child
+
+    def put_children(self, job_id: str, children: Sequence[Child], ttl: int | None) -> list[bool]:
+        return [self.put_child(job_id, one, ttl) is one for one in children]
 
     def child(self, job_id: str, sk: str) -> Child | None:
         self._hook("child", "before")
@@ -229,23 +235,22 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         self._hook("put_route", "after")
         return True
 
-    def count_usage(self, line: Mapping[str, Any], totals: Sequence[str]) -> bool:
+    def count_usage(self, line: Mapping[str, Any]) -> bool:
         self._hook("count_usage", "before")
         name = f"{line['owner_key']}/{line['period']}/{line['execution_id']}"
         if name in self.lines:
             return False
         self.lines[name] = dict(line)
-        for total in totals:
-            kept = self.totals.setdefault((line["owner_key"], total), {})
-            added = {
-                "executions": 1,
-                "cost_micros": line.get("cost_micros", 0),
-                "usage_units": line.get("usage_units", 0),
-                "input_tokens": line.get("input_tokens", 0),
-                "output_tokens": line.get("output_tokens", 0),
-            }
-            for field, value in added.items():
-                kept[field] = kept.get(field, 0) + value
+        kept = self.totals.setdefault((line["owner_key"], f"{line['period']}#{line['workflow']}"), {})
+        added = {
+            "executions": 1,
+            "cost_micros": line.get("cost_micros", 0),
+            "usage_units": line.get("usage_units", 0),
+            "input_tokens": line.get("input_tokens", 0),
+            "output_tokens": line.get("output_tokens", 0),
+        }
+        for field, value in added.items():
+            kept[field] = kept.get(field, 0) + value
         self._hook("count_usage", "after")
         return True
 

@@ -13,13 +13,14 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from breakwater.domain.obligations import Queue
 from breakwater.domain.results import Accepted, Completed
 from breakwater.domain.signals import ErrorClass
+from breakwater.domain.slots import ScopeLimit
 from breakwater.domain.states import Lane
 from breakwater.store.table import DynamoJobStore
 from breakwater.usecases.noticed import route_now
@@ -32,6 +33,7 @@ from tests.support.limited import FALLBACK, limited
 from tests.support.world import World
 from tools.bench.clients import product_client
 from tools.bench.meter import Meter
+from tools.bench.template import functions
 from tools.localcloud.cloud import client
 
 PRICES = Path(__file__).with_name("prices.json")
@@ -39,7 +41,14 @@ _MINUTE = 60_000
 _POLLS = 10
 _ONCE = {"max_queue_age_ms": 900_000, "max_attempts": 1, "require_idempotency_key": False}
 _CPU_JOBS = 7
-MEMORY_GB = {"admission": 1.0, "webhook": 0.5, "background": 1.0, "interactive": 1.0, "completion": 1.0, "effects": 0.5}
+_FUNCTIONS = {
+    "admission": "AdmissionFunction",
+    "webhook": "WebhookFunction",
+    "background": "WorkerBackgroundFunction",
+    "interactive": "WorkerInteractiveFunction",
+    "completion": "CompletionFunction",
+    "effects": "EffectsFunction",
+}
 Prices = Mapping[str, Any]
 
 
@@ -122,7 +131,13 @@ class Cost:
 
 
 def _gb(invocation: Invocation) -> float:
-    return MEMORY_GB[invocation.function.partition(":")[0]]
+    return _memory()[_FUNCTIONS[invocation.function.partition(":")[0]]] / 1024
+
+
+@cache
+def _memory() -> Mapping[str, int]:
+    """What the template gives each function, in MB."""
+    return {one.name: one.memory_mb for one in functions()}
 
 
 def _share(invocation: Invocation, prices: Prices) -> float:
@@ -321,6 +336,10 @@ def _refresh(bench: Bench) -> None:
     for lane in Lane:
         for owner in (None, "acme"):
             waited(world.deps, lane, owner)
+    for key in world.deps.catalogue.route_keys():
+        for scope, most in ((f"route:{key}", 20), (f"route:{key}|owner:acme", 10)):
+            limit = ScopeLimit(scope=scope, limit=most)
+            world.deps.noticed.scopes.saw(limit, world.store.slots(scope), world.clock.now())
     for messages in world.queues.sent.values():
         messages.clear()
     bench.meter.muted = False

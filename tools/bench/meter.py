@@ -91,6 +91,9 @@ def _written(operation: str, params: Mapping[str, Any]) -> Iterable[tuple[str, I
         for one in params["TransactItems"]:
             kind, inner = next(iter(one.items()))
             yield from _written(f"{kind}Item", inner)
+    elif operation == "BatchExecuteStatement":
+        for one in params["Statements"]:  # ours name the keys first
+            yield one["Statement"].split('"')[1], dict(zip(("pk", "sk"), one["Parameters"], strict=False))
     elif operation in _WRITES:
         key = params.get("Key") or {name: params["Item"][name] for name in ("pk", "sk")}
         yield params["TableName"], key

@@ -37,6 +37,7 @@ WRITES: Mapping[str, tuple[str, str]] = {
     ),
     "JobStore.renew": ("same `lease_epoch`, and not yet expired", "the lease is lost: stop working"),
     "JobStore.put_child": ("nothing stands under the child's key", "somebody wrote it first: go on with what stands"),
+    "JobStore.put_children": ("of each: nothing stands under the child's key", "of each: what stands there stays"),
     "JobStore.record_delivery": (
         "nothing stands under endpoint and webhook id",
         "a repeat (same body) or a conflict (another body, kept under a name of its own)",
@@ -55,13 +56,18 @@ WRITES: Mapping[str, tuple[str, str]] = {
     ),
     "JobStore.put_route": ("`rev` as read, or nothing there", "read again and recompute, at most five times"),
     "JobStore.count_usage": (
-        "one transaction: no line for this execution yet; totals are added to",
+        "one transaction: no line for this execution yet; its total is added to",
         "counted before: nothing to do",
     ),
     "CapacityStore.take_slot": (
         "the number is free, or its holder is the one that was found not to hold it",
         "somebody was faster: the next number, else wait",
     ),
+    "CapacityStore.take_slots": (
+        "of each: the number is free",
+        "of each: asked again alone, which tells a repeat of our own from somebody who was faster; then a look",
+    ),
+    "CapacityStore.free_slots": ("of each: the slot is still this holder's", "freed before: harmless"),
     "CapacityStore.keep_slot": ("the slot is still this holder's", "it was given away: nothing to keep"),
     "CapacityStore.free_slot": ("the slot is still this holder's", "freed before: harmless"),
     "CapacityStore.spend_rate": (

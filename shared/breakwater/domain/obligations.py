@@ -2,7 +2,8 @@
 
 One pure list of obligations; `due_at` is the earliest of them, except that a nudge on its way covers what was due when
 it becomes visible, until its grace is over. A write leaves an earlier `due_at` alone (moving it costs index writes);
-the sweep corrects it.
+the sweep corrects it. So a job that waits for a worker is due when the lease of one that comes at once would end: on a
+good day neither the claim nor what follows moves it, on a bad one the sweep looks once more.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import StrEnum
 
 from breakwater.domain.job import Job
 from breakwater.domain.states import EffectKind, Lane, Status
-from breakwater.domain.timing import CLOCK_SKEW, MAX_QUEUE_DELAY, NUDGED_POLL_WINDOW, nudge_grace
+from breakwater.domain.timing import CLOCK_SKEW, LEASE, MAX_QUEUE_DELAY, NUDGED_POLL_WINDOW, nudge_grace
 from breakwater.domain.values import dataclass
 
 
@@ -57,6 +58,9 @@ class Nudge:
 
 # A lease that ends is the sweep's to find: nudging it would wake somebody for nothing on every good day.
 _NUDGED = frozenset({Due.READY, Due.POLL, Due.EFFECT, Due.CANCEL})
+
+
+_WORKERS = frozenset({Queue.INTERACTIVE, Queue.BACKGROUND})
 
 
 def lane_queue(lane: Lane) -> Queue:
@@ -137,6 +141,8 @@ def schedule(before: Job | None, after: Job, now: int) -> tuple[Job, tuple[Nudge
         after = after.with_(nudged_for=None, nudges=0)
     after = after.with_(sweeps=0)
     wanted = due_at(after)
+    if wanted is not None and any(nudge.queue in _WORKERS for nudge in nudges):
+        wanted = min(wanted, max(nudge.at for nudge in nudges) + LEASE)
     standing = before.due_at if before else None
     if wanted is not None and standing is not None and standing <= wanted:
         wanted = standing

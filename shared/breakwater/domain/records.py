@@ -24,9 +24,12 @@ class Child:
     blob: str | None = None
 
 
+INPUTS, RESULTS = "INPUT#", "RESULT#"  # where these children begin
+
+
 def input_key(incarnation: int, sha: str) -> str:
     """Where the admitted input stands."""
-    return f"INPUT#{incarnation:013d}#{sha}"
+    return f"{INPUTS}{incarnation:013d}#{sha}"
 
 
 def result_key(execution_id: str) -> str:

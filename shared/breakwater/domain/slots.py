@@ -22,6 +22,7 @@ from breakwater.domain.timing import MINUTE
 from breakwater.domain.values import dataclass
 
 VERIFY_AFTER = MINUTE  # how long a number may be held without anybody asking whether it is still used
+_WIDE = 8
 UNBOUNDED = 10_000  # stands for "no limit of its own", where only a ramp narrows a route
 
 
@@ -70,6 +71,11 @@ def free_numbers(limit: ScopeLimit, taken: Sequence[Slot]) -> tuple[int, ...]:
         return tuple(free)
     recent = sum(slot.taken_at >= limit.since for slot in taken)
     return tuple(free[: max(0, limit.ramp - recent)])
+
+
+def roomy(limit: int, in_use: int) -> bool:
+    """So much room that nobody waits. Narrow limits have a line even when all their numbers were just given back."""
+    return limit >= _WIDE and in_use * 2 < limit
 
 
 def _ceiling(limit: int, used: set[int]) -> int:

@@ -29,4 +29,4 @@ class Spent:
         for item in self._usage(owner_key, period):
             _, _, workflow = str(item["sk"]).removeprefix("TOTAL#").partition("#")
             totals[workflow] = int(item.get("cost_micros", 0))
-        return totals
+        return totals | {"": sum(totals.values())}

@@ -16,6 +16,7 @@ from breakwater.domain.job import SlotRef
 from breakwater.domain.slots import Slot
 from breakwater.ports import Waiter
 from breakwater.store import conditions as when
+from breakwater.store import statements
 from breakwater.store.client import CONDITION_FAILED, answered, old_item
 from breakwater.store.items import META, RANK_UNIT
 from breakwater.store.rates import RateTable
@@ -94,6 +95,24 @@ class CapacityTable(RateTable):
         except ClientError:
             return False
         return True
+
+    def take_slots(self, slots: Sequence[Slot]) -> list[bool]:
+        """Condition of each: the number is free. A repeat of a try that landed is refused, too: `take_slot` tells."""
+        if len(slots) == 1:
+            return [self.take_slot(slots[0])]
+        return statements.run(self._client, [statements.insert(self._table, _slot_attributes(one)) for one in slots])
+
+    def free_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
+        """Condition of each: this job holds it for this epoch; whoever took it since keeps it.
+
+        Deleting what is not there is no error to PartiQL, so a number that was free already counts as freed.
+        """
+        if len(slots) == 1:
+            return [one for one in slots if self.free_slot(one.scope, one.n, job_id, epoch)]
+        believed = {"job_id": job_id, "epoch": epoch}
+        keys = [from_wire(_slot_key(one.scope, one.n)) for one in slots]
+        done = statements.run(self._client, [statements.delete(self._table, key, believed) for key in keys])
+        return [one for one, freed in zip(slots, done, strict=True) if freed]
 
     def held_slots(self, slots: Sequence[SlotRef], job_id: str, epoch: int) -> list[SlotRef]:
         """One read for all: a condition that fails would cost a write each."""

@@ -20,6 +20,7 @@ from breakwater.domain.job import Job
 from breakwater.domain.records import Child
 from breakwater.ports import AS_READ, Committed, Conflicted, Guard
 from breakwater.store import conditions as when
+from breakwater.store import statements
 from breakwater.store.client import CONDITION_FAILED, answered, old_item
 from breakwater.store.items import META, child_attributes, child_of, job_attributes, job_key, job_of
 from breakwater.store.wire import to_wire
@@ -59,6 +60,21 @@ class MetaTable:
                 ConsistentRead=True,
             ).get("Item")
         return job_of(item) if item else None
+
+    def get_with(self, job_id: str, prefix: str) -> tuple[Job | None, list[Child]]:
+        """META and the children under a prefix: neighbours of one partition cost one read of their sizes' sum."""
+        first, last = sorted((prefix, META))
+        with answered():
+            page = self._client.query(
+                TableName=self._table,
+                ConsistentRead=True,
+                KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
+                ExpressionAttributeValues=to_wire({":pk": f"JOB#{job_id}", ":first": first, ":last": last + "~"}),
+            )
+        items = {item["sk"]["S"]: item for item in page["Items"]}
+        meta = items.get(META)
+        children = [child_of(item) for sk, item in items.items() if sk.startswith(prefix)]
+        return (job_of(meta) if meta else None), children
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """META of up to 100 jobs."""
@@ -134,6 +150,13 @@ class MetaTable:
             item = old_item(error)
             return child_of(item) if item else child
         return child
+
+    def put_children(self, job_id: str, children: Sequence[Child], ttl: int | None) -> list[bool]:
+        """Put if absent, each of them."""
+        if len(children) == 1:
+            return [self.put_child(job_id, children[0], ttl) is children[0]]
+        items = [child_attributes(job_id, one, ttl) for one in children]
+        return statements.run(self._client, [statements.insert(self._table, item) for item in items])
 
     def child(self, job_id: str, sk: str) -> Child | None:
         """One child, read consistently."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -195,8 +195,11 @@ class RecordTable:
             return False
         return True
 
-    def count_usage(self, line: Mapping[str, Any], totals: Sequence[str]) -> bool:
-        """The line (put if absent) and its totals in one transaction, so each execution counts exactly once."""
+    def count_usage(self, line: Mapping[str, Any]) -> bool:
+        """The line (put if absent) and its total in one transaction, so each execution counts exactly once.
+
+        One total a workflow and period: what an owner spent in all is their sum, which a read makes and no write pays.
+        """
         pk = f"OWNER#{line['owner_key']}"
         item = {"pk": pk, "sk": f"USAGE#{line['period']}#{line['execution_id']}", **line}
         put = {
@@ -206,10 +209,10 @@ class RecordTable:
                 "ConditionExpression": when.absent().text,
             }
         }
-        adds = [self._add(pk, total, line) for total in totals]
+        add = self._add(pk, f"{line['period']}#{line['workflow']}", line)
         try:
             with answered(StoreUnavailable, TRANSACTION_CANCELLED):
-                self._client.transact_write_items(TransactItems=[put, *adds])
+                self._client.transact_write_items(TransactItems=[put, add])
         except ClientError as error:
             reasons = error.response.get("CancellationReasons") or [{}]
             if reasons[0].get("Code") == "ConditionalCheckFailed":

@@ -7,7 +7,7 @@ limit is where a kilobyte in the table starts to cost more than an object.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from breakwater.domain.errors import CorruptItem
@@ -41,9 +41,10 @@ def read_body(deps: Deps, child: Child) -> bytes | None:
     return deps.payloads.get(child.blob) if child.blob else None
 
 
-def read_input(deps: Deps, job: Job) -> Mapping[str, Any] | None:
-    """The input as admitted; None when it is gone."""
-    child = deps.store.child(job.job_id, job.input_ref)
+def read_input(deps: Deps, job: Job, known: Iterable[Child] = ()) -> Mapping[str, Any] | None:
+    """The input as admitted; None when it is gone. `known`: children that were read with the job."""
+    child = next((one for one in known if one.sk == job.input_ref), None)
+    child = child or deps.store.child(job.job_id, job.input_ref)
     body = read_body(deps, child) if child else None
     if body is None:
         return None

@@ -1,7 +1,9 @@
 """How does an attempt get its slots, and who gives them back?
 
-Numbers are taken one scope after the other, the narrowest first; the first refusal gives back what was taken. A number
-whose holder is gone is taken away only after META said so (`domain/slots.py`). A scope nobody configured is not asked.
+A scope this process saw half empty a moment ago is not looked at again: a number that was free then is asked for in
+all such scopes at once, and the condition of the write is what keeps two from holding it. The others are looked at one
+after the other, the narrowest first; the first refusal gives back what was taken. A number whose holder is gone is
+taken away only after META said so (`domain/slots.py`). A scope nobody configured is not asked.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from breakwater.domain.policy import Policy
 from breakwater.domain.records import RouteState
 from breakwater.domain.release import turn_name
 from breakwater.domain.routes import Route
-from breakwater.domain.slots import VERIFY_AFTER, ScopeLimit, Slot, Standing, free_numbers, standing
+from breakwater.domain.slots import VERIFY_AFTER, ScopeLimit, Slot, Standing, free_numbers, roomy, standing
 from breakwater.domain.timing import SECOND
 from breakwater.domain.values import dataclass
 from breakwater.ports import Committed
@@ -24,7 +26,6 @@ from breakwater.usecases.deps import Deps
 
 CLAIM_WITHIN = 20 * SECOND  # a claim later than this leaves its numbers to whoever verifies them
 _LOOKS = 4
-_WIDE = 8  # narrower limits have a line even when all their numbers were just given back
 _STAMPS = 10**9
 
 
@@ -54,14 +55,33 @@ def limits(
 
 def take(deps: Deps, job: Job, wanted: Sequence[ScopeLimit], rank: int, now: int) -> Taken | Full:
     """A number in every scope, or the scope that has none."""
-    held: list[SlotRef] = []
+    held = _take_at_once(deps, job, wanted, now)
     for limit in wanted:
+        if limit.scope in held:
+            continue
         got = _take_one(deps, job, limit, rank, now)
         if isinstance(got, Full):
-            give_back(deps, job, Taken(tuple(held), now))
+            give_back(deps, job, Taken(tuple(held.values()), now))
             return got
-        held.append(got)
-    return Taken(tuple(held), now)
+        held[limit.scope] = got
+    return Taken(tuple(held.values()), now)
+
+
+def _take_at_once(deps: Deps, job: Job, wanted: Sequence[ScopeLimit], now: int) -> dict[str, SlotRef]:
+    """A number in every scope that was roomy a moment ago, by scope; those that were not had are looked at."""
+    asked = []
+    for limit in wanted:
+        free = deps.noticed.scopes.free(limit, now)
+        if free:
+            asked.append(_slot(deps, job, limit.scope, _from(free, job.job_id)[0], now))
+    held = {}
+    for slot, taken in zip(asked, deps.store.take_slots(asked) if asked else (), strict=True):
+        if taken or deps.store.take_slot(slot):  # a repeat of a request that landed was refused: one alone can tell
+            deps.noticed.scopes.took(slot.ref)
+            held[slot.scope] = slot.ref
+        else:
+            deps.noticed.scopes.forget(slot.scope)
+    return held
 
 
 def _take_one(deps: Deps, job: Job, limit: ScopeLimit, rank: int, now: int) -> SlotRef | Full:
@@ -77,6 +97,8 @@ def _take_one(deps: Deps, job: Job, limit: ScopeLimit, rank: int, now: int) -> S
         for n in _from(free, job.job_id):
             slot = _slot(deps, job, limit.scope, n, now)
             if deps.store.take_slot(slot):
+                deps.noticed.scopes.saw(limit, taken, now)
+                deps.noticed.scopes.took(slot.ref)
                 return slot.ref
     return Full(limit.scope)
 
@@ -105,8 +127,8 @@ def _first_in_line(deps: Deps, job: Job, limit: ScopeLimit, in_use: int, rank: i
     if job.woken_for == limit.scope or job.lane in PEOPLE_WAIT:
         return True
     most = limit.limit if limit.ramp is None else limit.ramp
-    if most >= _WIDE and in_use * 2 < most:
-        return True  # so much room that nobody waits
+    if roomy(most, in_use):
+        return True
     first = next(iter(deps.store.waiters(limit.scope, 1)), None)
     return first is None or first.job_id == job.job_id or rank < first.rank
 
@@ -150,4 +172,8 @@ def give_back(deps: Deps, job: Job, taken: Taken) -> None:
 
 def free(deps: Deps, job_id: str, epoch: int, slots: Iterable[SlotRef]) -> tuple[str, ...]:
     """Return the numbers of a lease epoch that is over; the scopes in which that made room."""
-    return tuple(slot.scope for slot in slots if deps.store.free_slot(slot.scope, slot.n, job_id, epoch))
+    named = tuple(slots)
+    freed = deps.store.free_slots(named, job_id, epoch) if named else []
+    for slot in freed:
+        deps.noticed.scopes.freed(slot)
+    return tuple(slot.scope for slot in freed)

@@ -33,7 +33,7 @@ Guarding = Callable[[Job], Guard]
 ORPHAN_GRACE = MINUTE  # how long an open job leaves an orphaned provider job alone before it asks
 
 
-def conclude(
+def conclude(  # noqa: PLR0913 - what was heard, by whom, and what is known of it
     deps: Deps,
     job: Job,
     execution: Execution,
@@ -42,13 +42,16 @@ def conclude(
     *,
     in_run: bool = False,
     asking: bool = False,
+    trace: Child | None = None,
 ) -> Step | None:
     """Make an outcome count. `asking`: it answers our question about a provider job, not the job itself.
 
-    None: it changed nothing that was not already so.
+    `trace`: a record of how it became known, put before anything moves. None: it changed nothing that was not so.
     """
     if isinstance(outcome, Completed):
-        return _completed(deps, job, execution, outcome, guard)
+        return _completed(deps, job, execution, outcome, guard, trace)
+    if trace is not None:
+        deps.store.put_child(job.job_id, trace, job.ttl)
     if isinstance(outcome, Accepted):
         return _accepted(deps, job, execution, outcome, guard)
     if isinstance(outcome, Refused):
@@ -67,8 +70,10 @@ def _completed(
     execution: Execution,
     outcome: Completed,
     guard: Guarding,
+    trace: Child | None,
 ) -> Step | None:
-    child = evidence.put_result(deps, job, execution, outcome.result, deps.catalogue.route(execution.route_key))
+    route = deps.catalogue.route(execution.route_key)
+    child = evidence.put_result(deps, job, execution, outcome.result, route, trace)
     return settle(deps, job, child, guard)
 
 
@@ -242,7 +247,7 @@ def _refused(
 ) -> Step | None:
     policy = deps.catalogue.policy(job.workflow)
     if outcome.partial is not None and policy is not None and acceptable(policy, outcome.signal):
-        return _completed(deps, job, execution, Completed(result=outcome.partial), guard)
+        return _completed(deps, job, execution, Completed(result=outcome.partial), guard, None)
     route = deps.catalogue.route(execution.route_key)
 
     def archive(standing: Job) -> Child:

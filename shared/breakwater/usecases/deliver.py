@@ -167,16 +167,17 @@ def _whose(deps: Deps, delivery: Delivery, job_id: str | None, execution_id: str
 
 def _apply(deps: Deps, delivery: Delivery, job: Job, execution: Execution, outcome: Outcome) -> str:
     """Make the outcome count, once."""
-    _leave_trace(deps, job, delivery)
+    trace = _trace(deps, delivery)
     if not isinstance(outcome, Completed | Refused):
+        deps.store.put_child(job.job_id, trace, job.ttl)
         return "still_running"
     if isinstance(outcome, Completed) and outcome.result.provider_job_id is None:
         outcome = Completed(result=replace(outcome.result, provider_job_id=delivery.provider_job_id))
-    step = conclude(deps, job, execution, outcome)
+    step = conclude(deps, job, execution, outcome, trace=trace)
     return "already_settled" if step is None else "settled"
 
 
-def _leave_trace(deps: Deps, job: Job, delivery: Delivery) -> None:
+def _trace(deps: Deps, delivery: Delivery) -> Child:
     """The job's own record that a webhook came: a diagnosis can't search deliveries by job."""
     data = {
         "delivery_id": delivery.id,
@@ -184,7 +185,7 @@ def _leave_trace(deps: Deps, job: Job, delivery: Delivery) -> None:
         "received_at": delivery.received_at,
         "processed_at": deps.now(),
     }
-    deps.store.put_child(job.job_id, Child(sk=seen_key(delivery), data=data), job.ttl)
+    return Child(sk=seen_key(delivery), data=data)
 
 
 def _execution(deps: Deps, job: Job, execution_id: str) -> Execution | None:

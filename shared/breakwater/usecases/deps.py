@@ -8,6 +8,7 @@ from typing import Any
 
 from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Catalogue
+from breakwater.domain.scopes import Scopes
 from breakwater.domain.states import Lane
 from breakwater.domain.values import dataclass
 from breakwater.ports import (
@@ -26,12 +27,14 @@ from breakwater.ports import (
 
 
 class Noticed:
-    """What this process lately told and read of waits and routes; see `protect.py`, `depth.py` and `noticed.py`."""
+    """What this process lately told and read; see `protect.py`, `depth.py`, `noticed.py` and `capacity.py`."""
 
     def __init__(self) -> None:
         self.written: dict[str, int] = {}
         self.read: dict[str, tuple[int, Mapping[str, Any] | None]] = {}
         self.routes: dict[str, tuple[int, RouteState | None]] = {}
+        self.scopes = Scopes()
+        self.callbacks: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self.depths: dict[tuple[Lane, str | None, int], tuple[int, Backlog | None]] = {}
 
 

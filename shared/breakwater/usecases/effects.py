@@ -1,12 +1,12 @@
 """How is an owed effect delivered? Recorded once, delivered at least once, under one stable id.
 
-For each effect that is due: deliver, put its own record (put if absent), then take its entry out of `owed` in one META
-write for all that went well. A crash in between delivers again under the same id.
+All effects that are due are delivered, receivers outside last; then each gets its own record (put if absent, all in
+one request), then their entries leave `owed` in one META write. A crash in between delivers again under the same id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from breakwater.domain.job import Job, Owed
 from breakwater.domain.job_event import bus_detail, kind_of
 from breakwater.domain.machine import Step, amend
 from breakwater.domain.records import (
+    RESULTS,
     Child,
     effect_child_key,
     execution_key,
@@ -36,18 +37,19 @@ from breakwater.usecases.retention import retained
 GIVE_UP_TRIES = 30
 _ONCE_A_GENERATION = frozenset({EffectKind.DEAD_LETTER, EffectKind.BUS_EVENT, EffectKind.NOTIFY})
 _SLOW = HOUR
-Deliver = Callable[[Deps, Job, str, Owed], Outcome]
+Deliver = Callable[[Deps, Job, str, Owed, Sequence[Child]], Outcome]
 
 
 def effects(deps: Deps, job_id: str) -> str:
     """Deliver what a job owes and is due; says how it went."""
-    job = deps.store.get(job_id)
+    job, results = deps.store.get_with(job_id, RESULTS)
     if job is None or not retained(job, deps.now()):
         return "gone"
     due = _due(job, deps.now())
     if not due:
         return "nothing"
-    outcomes = {key: _deliver(deps, job, key, job.owed[key]) for key in due}
+    outcomes = {key: _deliver(deps, job, key, job.owed[key], results) for key in due}
+    deps.store.put_children(job.job_id, list(_records(deps, job, outcomes)), job.ttl)
     change(deps, job, lambda standing: _paid(deps, standing, outcomes))
     return "postponed" if any(isinstance(one, Later) for one in outcomes.values()) else "delivered"
 
@@ -63,23 +65,27 @@ def _kind(key: str) -> EffectKind:
     return EffectKind(key.partition("#")[0])
 
 
-def _deliver(deps: Deps, job: Job, key: str, owed: Owed) -> Outcome:
-    """Delivered or given up, and recorded; or when to try again."""
+def _deliver(deps: Deps, job: Job, key: str, owed: Owed, results: Sequence[Child]) -> Outcome:
+    """Delivered, given up, or when to try again."""
     try:
-        outcome = DELIVER[_kind(key)](deps, _as_it_was(deps, job, key), key, owed)
+        outcome = DELIVER[_kind(key)](deps, _as_it_was(deps, job, key), key, owed, results)
     except Unavailable as error:
         outcome = _unavailable(deps, owed, type(error).__name__)
     if isinstance(outcome, Later):
         deps.log.note("effect_postponed", job_id=job.job_id, effect=key, tries=outcome.owed.tries, why=outcome.why)
-        return outcome
-    record: dict[str, Any] = {"at": deps.now(), "tries": owed.tries + 1, "id": effect_id(job, key)}
-    if isinstance(outcome, GivenUp):
-        record["given_up"] = outcome.why
+    elif isinstance(outcome, GivenUp):
         name = "notification_given_up" if _kind(key) is EffectKind.NOTIFY else "effect_given_up"
         deps.log.note(name, job_id=job.job_id, effect=key, why=outcome.why)
-    if _kind(key) is not EffectKind.RELEASE:  # nobody outside hears of that one
-        deps.store.put_child(job.job_id, Child(sk=effect_child_key(key), data=record), job.ttl)
     return outcome
+
+
+def _records(deps: Deps, job: Job, outcomes: Mapping[str, Outcome]) -> Iterator[Child]:
+    """That an effect was delivered or given up, each by its own name; of a release nobody outside hears."""
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, Later) or _kind(key) is EffectKind.RELEASE:
+            continue
+        record: dict[str, Any] = {"at": deps.now(), "tries": job.owed[key].tries + 1, "id": effect_id(job, key)}
+        yield Child(sk=effect_child_key(key), data=record if outcome is None else {**record, "given_up": outcome.why})
 
 
 def _unavailable(deps: Deps, owed: Owed, why: str) -> Later | GivenUp:
@@ -137,21 +143,22 @@ def _as_it_was(deps: Deps, job: Job, key: str) -> Job:
 # --- one function a kind --------------------------------------------------------------------------------------------
 
 
-def _usage(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
+def _usage(deps: Deps, job: Job, _key: str, owed: Owed, results: Sequence[Child]) -> None:
     """One line in the ledger for one execution, found in its own record."""
-    child = _record_of(deps, job, owed)
+    child = _record_of(deps, job, owed, results)
     if child is None:
         deps.log.note("usage_without_record", job_id=job.job_id, execution_id=owed.ref)
         return
-    line = usage_line(job, child.data["execution"])
-    period = line["period"]
-    deps.store.count_usage(line, [f"{period}#{job.workflow}", f"{period}"])
+    deps.store.count_usage(usage_line(job, child.data["execution"]))
 
 
-def _record_of(deps: Deps, job: Job, owed: Owed) -> Child | None:
-    """The record that knows what it cost: a result, else the archived execution, or what was learned after it."""
+def _record_of(deps: Deps, job: Job, owed: Owed, results: Sequence[Child]) -> Child | None:
+    """The record that knows what it cost: a result, else what was learned later, else the archived execution."""
     ref = owed.ref or ""
-    keys = (result_key(ref), late_key(ref, "refused"), execution_key(ref))
+    found = next((one for one in results if one.sk == result_key(ref)), None)
+    if found is not None:
+        return found
+    keys = (late_key(ref, "refused"), execution_key(ref))
     return next((child for key in keys if (child := deps.store.child(job.job_id, key)) is not None), None)
 
 
@@ -180,7 +187,7 @@ def usage_line(job: Job, execution: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _dead_letter(deps: Deps, job: Job, key: str, _owed: Owed) -> None:
+def _dead_letter(deps: Deps, job: Job, key: str, _owed: Owed, _results: Sequence[Child]) -> None:
     deps.queues.dead_letter(dead_letter_reference(job, effect_id(job, key)))
 
 
@@ -203,14 +210,14 @@ def dead_letter_reference(job: Job, reference_id: str) -> dict[str, Any]:
     }
 
 
-def _bus(deps: Deps, job: Job, key: str, _owed: Owed) -> None:
+def _bus(deps: Deps, job: Job, key: str, _owed: Owed, _results: Sequence[Child]) -> None:
     """Told once it ended, and kept as the last result where the policy serves one."""
     remember(deps, job)
     if deps.bus is not None:
         deps.bus.put(effect_id(job, key), kind_of(job), bus_detail(job), job.completed_at or deps.now())
 
 
-def _release(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
+def _release(deps: Deps, job: Job, _key: str, owed: Owed, _results: Sequence[Child]) -> None:
     """Repeat what whoever ended the execution did at once: slots back, waiters woken."""
     if owed.ref is None:
         return
@@ -220,7 +227,7 @@ def _release(deps: Deps, job: Job, _key: str, owed: Owed) -> None:
         release(deps, scope, job.owner_key)
 
 
-def _notify(deps: Deps, job: Job, key: str, owed: Owed) -> Outcome:
+def _notify(deps: Deps, job: Job, key: str, owed: Owed, _results: Sequence[Child]) -> Outcome:
     return notify(deps, job, effect_id(job, key), bus_detail(job), owed)
 
 

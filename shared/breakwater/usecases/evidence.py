@@ -78,8 +78,10 @@ def cost_of(result: Result | None, route: Route | None) -> int | None:
     return result.reported_cost_micros if priced is None else priced
 
 
-def put_result(deps: Deps, job: Job, execution: Execution, result: Result, route: Route | None) -> Child:
-    """Store a paid result; what stands there afterwards, ours or the one that was first."""
+def put_result(
+    deps: Deps, job: Job, execution: Execution, result: Result, route: Route | None, trace: Child | None = None
+) -> Child:
+    """Store a paid result, and beside it how it became known; what stands there then, ours or what was first."""
     done = closed(execution, result, route, deps.now(), "completed")
     data = {
         "execution": execution_data(done),
@@ -88,7 +90,10 @@ def put_result(deps: Deps, job: Job, execution: Execution, result: Result, route
         "reported_cost_micros": result.reported_cost_micros or 0,
     }
     child = child_with_body(deps, job.job_id, result_key(execution.id), encode(result_body(result)), data)
-    return deps.store.put_child(job.job_id, child, job.ttl)
+    if trace is None:
+        return deps.store.put_child(job.job_id, child, job.ttl)
+    put, _ = deps.store.put_children(job.job_id, [child, trace], job.ttl)
+    return child if put else deps.store.child(job.job_id, child.sk) or child
 
 
 def succeeded_by(child: Child) -> ev.Succeeded:

@@ -18,12 +18,14 @@ from breakwater.domain.errors import InvalidRequest, SecretUnavailable
 from breakwater.domain.job import Job, Owed
 from breakwater.domain.job_event import kind_of
 from breakwater.domain.states import EffectKind
-from breakwater.domain.timing import HOUR
+from breakwater.domain.timing import HOUR, SECOND
 from breakwater.domain.values import dataclass
 from breakwater.domain.zones import utc_text
 from breakwater.usecases.deps import Deps
 
 DEFAULT = "default"  # signs for owners without a secret of their own
+_LATELY = 5 * SECOND
+_MOST = 1_000
 _NO_SECRET = "no_usable_secret"  # noqa: S105 - a reason
 _FIX: Mapping[Because, str] = {
     Because.UNREADABLE_URL: "send an absolute URL in plain characters",
@@ -75,17 +77,17 @@ def notify(deps: Deps, job: Job, webhook_id: str, detail: Mapping[str, Any], owe
     now = deps.now()
     first_at = int(owed.ref) if owed.ref else now
     place = callback_key(job.owner_key, url)
-    known = deps.store.latest(place) or {}
+    known = _known(deps, place)
     if known.get("disabled") and (owed.ref is None or int(known["at"]) > first_at):  # and not asked for since
         return GivenUp(f"disabled: {known['disabled']}")
     answer = _sent(deps, job, url, webhook_id, _payload(job, detail))
     _tell(deps, job, webhook_id, answer, owed.tries + 1)
     if isinstance(answer, Delivered):
         if known and now - int(known["at"]) >= HOUR:
-            deps.store.put_latest(place, now, {"ok_at": now})
+            _learn(deps, place, {"ok_at": now})
         return None
     if isinstance(answer, Disabled):
-        deps.store.put_latest(place, now, {"disabled": answer.reason})
+        _learn(deps, place, {"disabled": answer.reason})
         return GivenUp(answer.reason)
     if isinstance(answer, Refused) and answer.reason != _NO_SECRET:
         return GivenUp(answer.reason)
@@ -101,11 +103,32 @@ def _again(
     at = next_try(first_at, tries, now, deps.draw(), hint)
     if at is not None:
         if not known:
-            deps.store.put_latest(place, now, {"failing_since": now})
+            _learn(deps, place, {"failing_since": now})
         return Later(Owed(next_at=at, tries=tries, ref=str(first_at)), answer.reason)
     if isinstance(answer, Retry) and int(known.get("ok_at", 0)) < first_at:
-        deps.store.put_latest(place, now, {"disabled": answer.reason})
+        _learn(deps, place, {"disabled": answer.reason})
     return GivenUp(answer.reason)
+
+
+def _known(deps: Deps, place: str) -> Mapping[str, Any]:
+    """How a callback fared, at most some seconds old; what is not in order is read again, for somebody may ask."""
+    at, known = deps.noticed.callbacks.get(place, (0, None))
+    if known is None or known.get("disabled") or not 0 <= deps.now() - at <= _LATELY:
+        known = deps.store.latest(place) or {}
+        _notice(deps, place, known)
+    return known
+
+
+def _learn(deps: Deps, place: str, fact: Mapping[str, Any]) -> None:
+    now = deps.now()
+    deps.store.put_latest(place, now, fact)
+    _notice(deps, place, {**fact, "at": now})
+
+
+def _notice(deps: Deps, place: str, known: Mapping[str, Any]) -> None:
+    if len(deps.noticed.callbacks) >= _MOST:
+        deps.noticed.callbacks.clear()
+    deps.noticed.callbacks[place] = deps.now(), known
 
 
 def callback_key(owner_key: str, url: str) -> str:

@@ -19,7 +19,7 @@ from breakwater.domain.machine import Step, advance, may
 from breakwater.domain.obligations import Nudge, lane_queue
 from breakwater.domain.policy import Policy
 from breakwater.domain.rate import correction
-from breakwater.domain.records import Child
+from breakwater.domain.records import INPUTS, Child
 from breakwater.domain.results import Accepted, Call, Completed, Outcome, Refused
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass, Signal
@@ -80,7 +80,7 @@ def step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, *
 
 
 def _step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, *, in_run: bool) -> Verdict:
-    job = deps.store.get(job_id)
+    job, inputs = deps.store.get_with(job_id, INPUTS)
     now = deps.now()
     if job is None or not retained(job, now):
         return Verdict.GONE
@@ -94,7 +94,7 @@ def _step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, 
         return _held_back(deps, job, found, now, in_run=in_run)
     assert policy is not None  # noqa: S101 - the gate holds jobs without a policy
     assert route is not None  # noqa: S101 - or without a route
-    payload = read_input(deps, job)  # before the claim: what can't be read was certainly not sent
+    payload = read_input(deps, job, inputs)  # before the claim: what can't be read was certainly not sent
     if payload is None:
         gone = ev.DeadLettered(reason=Reason.INPUT_MISSING)
         change(deps, job, lambda standing: _unless_taken(standing, job, gone, now))

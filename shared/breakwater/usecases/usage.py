@@ -17,13 +17,9 @@ def usage(deps: Deps, owner_key: str, period: str) -> dict[str, Any]:
     period = period or datetime.fromtimestamp(deps.now() / 1000, UTC).strftime("%Y-%m")
     if not re.fullmatch(r"[0-9]{4}-(0[1-9]|1[0-2])", period):
         raise InvalidRequest("`period` can't be used.", field="period", rule="YYYY-MM", fix="send for example 2026-11")
-    total: dict[str, int] = dict.fromkeys(_NUMBERS, 0)
     by_workflow: dict[str, dict[str, int]] = {}
     for item in deps.store.usage(owner_key, period):
-        numbers = {name: int(item.get(name, 0)) for name in _NUMBERS}
         _, _, workflow = str(item["sk"]).removeprefix("TOTAL#").partition("#")
-        if workflow:
-            by_workflow[workflow] = numbers
-        else:
-            total = numbers
+        by_workflow[workflow] = {name: int(item.get(name, 0)) for name in _NUMBERS}
+    total = {name: sum(one[name] for one in by_workflow.values()) for name in _NUMBERS}
     return {"owner_key": owner_key, "period": period, "total": total, "workflows": by_workflow}

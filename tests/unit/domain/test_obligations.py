@@ -23,6 +23,7 @@ from breakwater.domain.obligations import (
 from breakwater.domain.states import Lane
 from breakwater.domain.timing import (
     CLOCK_SKEW,
+    LEASE,
     MAX_QUEUE_DELAY,
     MINUTE,
     NUDGE_GRACE,
@@ -179,6 +180,10 @@ def test_an_unanswered_nudge_is_repeated_ever_more_slowly():
     assert nudge_grace(10**9) == NUDGE_GRACE_MAX
 
     job, gaps, time = schedule(None, make_job("pending", expires_at=None, due_at=None), NOW)[0], [], NOW
+    assert swept(job, job.due_at) == (job.with_(due_at=NOW + NUDGE_GRACE), ()), (
+        "only looked at when its lease would end"
+    )
+    job = job.with_(due_at=NOW + NUDGE_GRACE)
     for _ in range(6):
         gaps.append(job.due_at - time)
         time = job.due_at
@@ -208,7 +213,15 @@ def test_a_step_within_the_queues_reach_is_nudged_with_its_delay_and_a_later_one
     planned, nudges = schedule(None, job, NOW)
 
     assert nudges == ((Nudge(Queue.BACKGROUND, NOW + wait),) if nudged else ())
-    assert planned.due_at == NOW + wait + (NUDGE_GRACE if nudged else 0)
+    assert planned.due_at == NOW + wait + (LEASE if nudged else 0)
+    assert due_at(planned) == NOW + wait + (NUDGE_GRACE if nudged else 0)
+
+
+def test_a_claim_in_time_leaves_the_index_alone():
+    """Each move costs two writes of an index: what a new job is due at is when its first lease would end."""
+    new, _ = schedule(None, make_job("pending", due_at=None), NOW)
+    claimed = make_job("processing", locked_until=NOW + 300 + LEASE, due_at=new.due_at)
+    assert schedule(new, claimed, NOW + 300)[0].due_at == new.due_at
 
 
 def test_a_lease_is_looked_at_after_the_skew_and_never_nudged():

@@ -22,8 +22,8 @@ def world_with(settings, spent=0, workflow="sync"):
     world.control.owners["acme"] = settings
     month = period_of(world.clock.now())
     if spent:
-        line = {"owner_key": "acme", "period": month, "execution_id": "x", "cost_micros": spent}
-        world.store.count_usage(line, [f"{month}#{workflow}", month])
+        line = {"owner_key": "acme", "workflow": workflow, "period": month, "execution_id": "x", "cost_micros": spent}
+        world.store.count_usage(line)
     return world
 
 
@@ -108,8 +108,8 @@ def test_the_ledger_is_read_at_most_once_a_minute():
         worked(world, key=f"k-{number}")
     assert len(reads) == 1
     month = period_of(world.clock.now())
-    line = {"owner_key": "acme", "period": month, "execution_id": "late", "cost_micros": 200_000}
-    world.store.count_usage(line, [month])
+    line = {"owner_key": "acme", "workflow": "sync", "period": month, "execution_id": "late", "cost_micros": 200_000}
+    world.store.count_usage(line)
     world.clock.advance(61_000)
 
     assert worked(world, key="k-9").reason is Reason.BUDGET_EXHAUSTED
@@ -176,8 +176,8 @@ def held(settings=None, workflow="sync", before_month=2 * DAY, **more):
     world.clock._now = next_period(world.clock.now()) - before_month
     world.control.owners["acme"] = settings or {"budgets": {"hard_micros": 50_000}}
     month = period_of(world.clock.now())
-    line = {"owner_key": "acme", "period": month, "execution_id": "x", "cost_micros": 50_000}
-    world.store.count_usage(line, [f"{month}#sync", month])
+    line = {"owner_key": "acme", "workflow": "sync", "period": month, "execution_id": "x", "cost_micros": 50_000}
+    world.store.count_usage(line)
     job = worked(world, workflow)
     assert job.reason is Reason.BUDGET_EXHAUSTED
     return world, job.job_id
@@ -242,8 +242,14 @@ def test_a_budget_that_is_gone_again_before_the_call_holds_it_again():
         month = period_of(world.clock.now())
         if world.job(job_id).reason is Reason.BUDGET_FREED and not taken:
             taken.append(True)
-            line = {"owner_key": "acme", "period": month, "execution_id": "y", "cost_micros": 50_000}
-            world.store.count_usage(line, [month])
+            line = {
+                "owner_key": "acme",
+                "workflow": "sync",
+                "period": month,
+                "execution_id": "y",
+                "cost_micros": 50_000,
+            }
+            world.store.count_usage(line)
             world.clock.advance(61_000)
         real(queue, message)
 

@@ -271,7 +271,7 @@ def test_a_waiter_nobody_wakes_looks_for_itself():
     world.pump()
     world.store.free_slot("route:hook", 0, first, 1)
     waiting = world.job(second)
-    assert waiting.due_at == waiting.recheck_at == world.clock.now() + 60_000
+    assert waiting.due_at <= waiting.recheck_at == world.clock.now() + 60_000
 
     world.clock.advance(61_000)
     world.sweep()

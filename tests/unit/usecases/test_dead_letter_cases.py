@@ -49,7 +49,8 @@ def test_dl_01_a_redriven_message_repeats_no_step_that_was_done():
 
     assert len(world.bus.events) == 1
     assert len(world.store.lines) == 1
-    assert world.store.totals["acme", f"{next(iter(world.store.lines.values()))['period']}"]["executions"] == 1
+    line = next(iter(world.store.lines.values()))
+    assert world.store.totals["acme", f"{line['period']}#{line['workflow']}"]["executions"] == 1
 
 
 def test_dl_03_pressing_redrive_on_thousands_does_nothing_to_dead_jobs():

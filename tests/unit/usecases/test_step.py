@@ -143,7 +143,7 @@ def test_an_input_that_is_gone_spends_no_attempt():
     assert world.provider.calls == []
 
 
-@pytest.mark.parametrize("call", ["store.get", "store.route", "store.child"])
+@pytest.mark.parametrize("call", ["store.get_with", "store.route"])
 def test_a_table_that_does_not_answer_before_the_claim_costs_nothing(call):
     """The nudge comes again, no attempt is spent, and even work with side effects goes on."""
     names = Tap()

@@ -42,7 +42,9 @@ def run(world, one):
 def jobs(world):
     """Every job there is, oldest window first."""
     keys = [item for (pk, sk), item in world.store.items.items() if pk.startswith("JOB#") and sk == "META"]
-    return sorted((world.job(item["pk"]["S"].removeprefix("JOB#")) for item in keys), key=lambda job: job.idempotency_key)
+    return sorted(
+        (world.job(item["pk"]["S"].removeprefix("JOB#")) for item in keys), key=lambda job: job.idempotency_key
+    )
 
 
 def test_a_due_window_makes_one_job_under_its_own_name():
