@@ -1,6 +1,6 @@
 """`make bench`: measure everything, print one table, write `docs/benchmarks/results.md`, `results.json` and plots.
 
-python -m tools.bench [--quick] [--only cold,calls,overhead,growth,versus]
+python -m tools.bench [--quick] [--only cold,calls,overhead,streams,growth,versus]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tools.bench import calls, coldstart, growth, overhead, report, versus
+from tools.bench import calls, coldstart, growth, overhead, report, streams, versus
 from tools.bench.template import functions
 from tools.localcloud import LocalCloud
 
@@ -93,6 +93,10 @@ def _overhead(cloud: LocalCloud, quick: bool) -> Any:
     return [asdict(one) for one in overhead.measure(cloud.endpoint, 100 if quick else 500)]
 
 
+def _streams(cloud: LocalCloud, _quick: bool) -> Any:
+    return [asdict(one) for one in streams.measure(cloud.endpoint)]
+
+
 def _growth(cloud: LocalCloud, quick: bool) -> Any:
     stored, backlog = ((1_000, 10_000), (100, 1_000)) if quick else ((10_000, 100_000), (100, 10_000))
     return [asdict(one) for one in growth.measure(cloud.endpoint, stored, 50, backlog)]
@@ -107,6 +111,7 @@ PARTS: dict[str, Callable[[LocalCloud, bool], Any]] = {
     "cold": _cold,
     "calls": _calls,
     "overhead": _overhead,
+    "streams": _streams,
     "growth": _growth,
     "versus": _versus,
 }

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from tests.support.limited import FALLBACK, limited
 from tests.support.world import World
 from tools.bench.clients import product_client
 from tools.bench.meter import Meter
-from tools.bench.template import functions
+from tools.bench.template import memory_gb
 from tools.localcloud.cloud import client
 
 PRICES = Path(__file__).with_name("prices.json")
@@ -41,14 +41,6 @@ _MINUTE = 60_000
 _POLLS = 10
 _ONCE = {"max_queue_age_ms": 900_000, "max_attempts": 1, "require_idempotency_key": False}
 _CPU_JOBS = 7
-_FUNCTIONS = {
-    "admission": "AdmissionFunction",
-    "webhook": "WebhookFunction",
-    "background": "WorkerBackgroundFunction",
-    "interactive": "WorkerInteractiveFunction",
-    "completion": "CompletionFunction",
-    "effects": "EffectsFunction",
-}
 Prices = Mapping[str, Any]
 
 
@@ -113,7 +105,7 @@ class Cost:
         spent = 0.0
         for one in self.invocations:
             ms = one.cpu_ms / _share(one, prices) + len(one.requests) * waits["aws_request"]
-            spent += (ms + one.provider_calls * waits["provider_call"]) / 1000 * _gb(one)
+            spent += (ms + one.provider_calls * waits["provider_call"]) / 1000 * memory_gb(one.function)
         return spent
 
     def dollars_a_million(self, prices: Prices) -> dict[str, float]:
@@ -130,18 +122,8 @@ class Cost:
         }
 
 
-def _gb(invocation: Invocation) -> float:
-    return _memory()[_FUNCTIONS[invocation.function.partition(":")[0]]] / 1024
-
-
-@cache
-def _memory() -> Mapping[str, int]:
-    """What the template gives each function, in MB."""
-    return {one.name: one.memory_mb for one in functions()}
-
-
 def _share(invocation: Invocation, prices: Prices) -> float:
-    return float(prices["vcpu_at_1024_mb"]) * _gb(invocation)
+    return float(prices["vcpu_at_1024_mb"]) * memory_gb(invocation.function)
 
 
 class Bench:

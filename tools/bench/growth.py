@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from breakwater.domain.slots import Slot
 from breakwater.domain.states import Status
 from breakwater.store.items import job_attributes
 from breakwater.store.wire import to_wire
 from tests.support.builders import make_job
-from tests.support.limited import owner
+from tests.support.limited import limited, owner
 from tools.bench.calls import Bench, catalogue
 
 _BATCH = 25
+_HOT = 2_000  # the limit of a hot route
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,28 @@ def measure(endpoint: str, stored: tuple[int, ...], due: int, backlog: tuple[int
         points.append(_point(deep, "admit", f"{depth:,} waiting", partial(deep.world.submit, "sync", key)))
         job_id = deep.world.submit("sync", key).job.job_id
         points.append(_point(deep, "attempt", f"{depth:,} waiting", partial(deep.world.worker, job_id)))
+    return points + _hot_route(endpoint)
+
+
+def _hot_route(endpoint: str) -> list[Point]:
+    """An attempt where hundreds of calls are in flight already: the first of a process, and one right after it."""
+    points = []
+    bench = Bench(endpoint, limited(concurrency=_HOT))
+    held = [
+        Slot(scope="route:plain", n=n, job_id=f"job_{uuid.uuid4().hex}", epoch=1, taken_at=0, verify_at=10**14)
+        for n in range(_HOT // 2 - 10)
+    ]
+    taken = 0
+    for number in (10, _HOT // 2 - 10):
+        bench.meter.muted = True
+        for start in range(taken, number, _BATCH):
+            bench.world.store.take_slots(held[start : min(start + _BATCH, number)])
+        bench.meter.muted, taken = False, number
+        bench.world.deps.noticed.scopes.forget("route:plain")
+        for when in ("first look", "right after"):
+            job_id = bench.world.submit("sync", uuid.uuid4().hex).job.job_id
+            around = f"{number} of {_HOT:,} in flight, {when}"
+            points.append(_point(bench, "attempt, hot route", around, partial(bench.world.worker, job_id)))
     return points
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tools.bench.template import memory_gb
+
 ROOT = Path(__file__).resolve().parents[2]
 PRICES = ROOT / "tools" / "bench" / "prices.json"
 RESULTS = ROOT / "docs" / "benchmarks" / "results.json"
@@ -82,7 +84,7 @@ def per_job(file: Path = RESULTS) -> PerJob:
 
 def _seconds(invocation: Mapping[str, Any], prices: Mapping[str, Any]) -> float:
     """How long one invocation takes, as in `calls.py`."""
-    waits, share = prices["assumed_ms"], prices["vcpu_at_1024_mb"]
+    waits, share = prices["assumed_ms"], prices["vcpu_at_1024_mb"] * memory_gb(invocation["function"])
     ms = invocation["cpu_ms"] / share + len(invocation["requests"]) * waits["aws_request"]
     return float(ms + invocation["provider_calls"] * waits["provider_call"]) / 1000
 
@@ -113,9 +115,9 @@ def limits(job: PerJob, *, due_shards: int = 8, route_slots: int = 200) -> tuple
     return (
         *mapping,
         Limit(
-            "one owner's ledger (6 units a transaction, one partition)",
+            "one owner's ledger (4 units a transaction, one partition)",
             PARTITION_WRITES,
-            6 * job.attempts,
+            4 * job.attempts,
             "one owner",
             "shard the totals by execution, sum when read",
         ),
@@ -137,7 +139,7 @@ def limits(job: PerJob, *, due_shards: int = 8, route_slots: int = 200) -> tuple
         Limit(
             f"the due index ({due_shards} shards)",
             PARTITION_WRITES * due_shards,
-            6 * job.attempts,
+            4 * job.attempts,
             "all jobs",
             "DUE_SHARDS; the sweep asks one query a shard",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,23 @@ def _value(name: str, value: Any, parameters: Mapping[str, str]) -> str:
     if value.get("Ref") in parameters:
         return parameters[str(value["Ref"])]
     return f"https://sqs.us-east-1.amazonaws.com/000000000000/{name.lower()}" if name.endswith("_URL") else name.lower()
+
+
+_FUNCTIONS = {
+    "admission": "AdmissionFunction",
+    "webhook": "WebhookFunction",
+    "background": "WorkerBackgroundFunction",
+    "interactive": "WorkerInteractiveFunction",
+    "completion": "CompletionFunction",
+    "effects": "EffectsFunction",
+}
+
+
+def memory_gb(invocation: str) -> float:
+    """What the template gives the function of an invocation, named as in the figures: `background: job`."""
+    return _memory_mb()[_FUNCTIONS[invocation.partition(":")[0]]] / 1024
+
+
+@cache
+def _memory_mb() -> Mapping[str, int]:
+    return {one.name: one.memory_mb for one in functions()}
