@@ -91,13 +91,21 @@ def shorten(data: Path) -> None:
     That is the documentation, other services' endpoints, and the compression (a layer is compressed as a whole).
     """
     for packed in data.rglob("*.json.gz"):
-        write_json(packed.with_suffix(""), undocumented(json.loads(gzip.decompress(packed.read_bytes()))))
+        write_json(packed.with_suffix(""), shortened(json.loads(gzip.decompress(packed.read_bytes()))))
         packed.unlink()
     if (data / "endpoints.json").is_file():
         endpoints = json.loads((data / "endpoints.json").read_bytes())
         for partition in endpoints["partitions"]:
             partition["services"] = {name: one for name, one in partition["services"].items() if name in SERVICES}
         write_json(data / "endpoints.json", endpoints)
+
+
+def shortened(description: Any) -> Any:
+    """One description without its texts, but for those that the SDK asks for by name."""
+    found = undocumented(description)
+    for one in found.get("clientContextParams", {}).values():
+        one["documentation"] = ""
+    return found
 
 
 def undocumented(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from botocore.loaders import Loader
 from tools.localcloud import local_template
 
 AARCH64, X86_64 = 183, 62  # e_machine in an ELF header
+USED = ("dynamodb", "s3", "sqs", "secretsmanager", "events", "logs")
 ARCHITECTURES = {"arm64": AARCH64, "x86_64": X86_64}
 
 
@@ -83,7 +85,7 @@ def test_the_sdks_descriptions_are_short_and_still_say_what_to_send(builds, whic
 
     assert not list(data.rglob("*.gz"))
     assert (data / "endpoints.json").stat().st_size < 100_000
-    for service in ("dynamodb", "s3", "sqs", "secretsmanager", "events", "logs"):
+    for service in USED:
         short, whole = (one.load_service_model(service, "service-2") for one in (ours, theirs))
         assert short["operations"].keys() == whole["operations"].keys()
         assert {name: members(one) for name, one in short["shapes"].items()} == {
@@ -115,3 +117,42 @@ def test_the_local_layers_have_byte_code(builds):
     """Without it every cold start would compile what it imports."""
     for module in ("CoreLayer/python/boto3", "ProvidersLayer/python/openai", "CodeLayer/python/breakwater"):
         assert list((builds.local / module / "__pycache__").glob("__init__.*.pyc"))
+
+
+_CALLS = """
+import sys
+from botocore.config import Config
+from botocore.exceptions import EndpointConnectionError
+from botocore.session import Session
+
+calls = {
+    "dynamodb": ("get_item", {"TableName": "t", "Key": {"pk": {"S": "k"}}}),
+    "events": ("put_events", {"Entries": [{"Source": "s", "DetailType": "t", "Detail": "{}"}]}),
+    "logs": ("put_log_events", {"logGroupName": "g", "logStreamName": "s", "logEvents": [{"timestamp": 1, "message": "m"}]}),
+    "s3": ("put_object", {"Bucket": "b", "Key": "k", "Body": b"x"}),
+    "secretsmanager": ("get_secret_value", {"SecretId": "s"}),
+    "sqs": ("send_message", {"QueueUrl": "http://127.0.0.1:9/q", "MessageBody": "m"}),
+}
+once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+session = Session()
+session.set_credentials("test", "test")
+for name in sys.argv[1:]:
+    client = session.create_client(name, "us-east-1", endpoint_url="http://127.0.0.1:9", config=once)
+    method, given = calls[name]
+    try:
+        getattr(client, method)(**given)
+    except EndpointConnectionError:
+        print(name)
+session.create_client("s3", "us-east-1", config=once).generate_presigned_url("get_object", {"Bucket": "b", "Key": "k"})
+"""
+
+
+def test_every_service_can_still_be_called_with_the_short_descriptions(builds):
+    """Up to the wire: what the SDK asks of a description on its way to a request is there."""
+    core = builds.local / "CoreLayer" / "python"
+    command = [sys.executable, "-c", _CALLS, *USED]
+
+    made = subprocess.run(command, env={"PYTHONPATH": str(core)}, capture_output=True, text=True, check=False)
+
+    assert made.stdout.split() == list(USED), made.stderr[-2000:]
+    assert made.returncode == 0, made.stderr[-2000:]

@@ -140,6 +140,19 @@ def test_only_the_operator_writes_the_control_table():
     assert writers == ["OperatorFunction"]
 
 
+def test_a_batch_of_statements_has_the_rights_of_its_statements():
+    """The emulator asks for the request's name, AWS for what each statement does: nothing local would miss one."""
+    batches = {one for one in FUNCTIONS if ("dynamodb:DeleteItem", "JobsTable") in allowed(role_of(one))}
+    takes = {"RunFunction", "WorkerInteractiveFunction", "WorkerBackgroundFunction"}  # slots
+    keeps = {"EffectsFunction", "CompletionFunction"}  # records of effects; a result and the trace of its webhook
+
+    def may(action: str) -> set[str]:
+        return {one for one in FUNCTIONS if (f"dynamodb:{action}", "JobsTable") in allowed(role_of(one))}
+
+    assert may("PartiQLDelete") == batches
+    assert may("PartiQLInsert") == takes | keeps
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_is_told_of_exactly_what_it_may_use(function):
     """Every variable that names a resource comes with a right to it, and every right with a variable."""

@@ -44,6 +44,9 @@ def write(root: Path, out: Path) -> None:
         command = f'"{sys.executable}" "{root}/layers/build.py" {kind} --python {python} --platform {uv_platform}'
         (folder / "Makefile").write_text(f'build-{layer}:\n\t@{command} "$(ARTIFACTS_DIR)"\n')
         text = _replace(text, rf"(?s)(\n  {layer}:\n.*?ContentUri:) \S+", rf"\1 {folder}")
+    # AWS asks a role for the statements of a PartiQL batch, the emulator for the name of the request.
+    named = r'\1- Effect: Allow\n\2Action: ["dynamodb:BatchExecuteStatement"]\n\2Resource: "*"\n\1- Effect'
+    text = _replace(text, r"(?m)^( +)- Effect(?=: Allow[^\n]*\n( +)Action: \[[^\n]*PartiQL)", named)
     (out / "template.yaml").write_text(text)
 
 
