@@ -20,9 +20,11 @@ a processor, plus 6 ms a request and 150 ms for a provider's or receiver's answe
 date, sources and assumptions; free tiers, logs and data transfer are left out). ![](money.png)
 """
 _VERSUS = """Method: the same question to the same simulated provider, read in its ledger; all in turns on one
-local cloud, ten functions at once at most where a queue feeds them. Ours is handed in over HTTP and answered with a
-stored job; the baseline is one message; the durable function one asynchronous invocation. The emulator is one process
-that serves tables, queues and functions alike, so a design that writes down more asks more of it than of AWS.
+local cloud, ten functions at once at most where a queue feeds them. Ours is handed in over HTTP with a key that is
+checked, and answered with a stored job; the baseline through a function that puts a message and answers (without a
+gateway, and asking for no key), and as a bare message; the durable function is one asynchronous invocation. The
+emulator is one process that serves tables, queues and functions alike, so a design that writes down more asks more of
+it than of AWS.
 """
 _STREAMS = """Method: the real worker over the real table, provider and clock the tests' own, so that pauses are exact.
 Allowed: the first piece at once, then a segment for each 250 ms and for each 4 KB. Units are those of all the worker's

@@ -1,9 +1,10 @@
 """How fast is the whole, against what people would build instead? The same work on the same local cloud.
 
-Three contestants ask the same simulated provider one question a job: our stack over its HTTP API; SQS + Lambda +
-Powertools (idempotency, partial batches), waiting inside the function; a durable function of the public SDK, invoked
-asynchronously. What counts is read at the provider: from the moment a job is handed in to the moment its call arrives,
-and how many calls arrive a second. In turns, so that all meet the same machine; only the ratios mean anything.
+Contestants ask the same simulated provider one question a job: our stack over its HTTP API; SQS + Lambda + Powertools
+(idempotency, partial batches), waiting inside the function, handed in through a function that answers the caller (as a
+product needs it) and as a bare message; a durable function of the public SDK, invoked asynchronously. What counts is
+read at the provider: from the moment a job is handed in to the moment its call arrives, and how many calls arrive a
+second. In turns, so that all meet the same machine; only the ratios mean anything.
 """
 
 from __future__ import annotations
@@ -53,14 +54,26 @@ def measure(cloud: LocalCloud, submitters: tuple[int, ...], jobs: int) -> list[R
     cloud.start(simulator=True)
     cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
     seed(cloud)
-    contestants = {"Breakwater": _ours(cloud), "SQS + Lambda": _plain(cloud), "durable function": _durable(cloud)}
+    message, function = _plain(cloud)
+    contestants = {
+        "Breakwater": _ours(cloud),
+        "SQS + Lambda": function,
+        "SQS + Lambda, message only": message,
+        "durable function": _durable(cloud),
+    }
     races = []
     with SimulatorClient(cloud.simulator.url) as simulator:
         for name, send in contestants.items():
-            _race(name, send, max(submitters), jobs, simulator)  # start-up is not what is measured
+            for width in _widening(max(submitters)):
+                _race(name, send, width, 2 * width, simulator)
         for number in submitters:
             races += [_race(name, send, number, jobs, simulator) for name, send in contestants.items()]
     return races
+
+
+def _widening(most: int) -> list[int]:
+    """Start-up is not what is measured, and many starts at once starve all: twice as many submitters each time."""
+    return [width for width in (1, 2, 4, 8, 16) if width < most] + [most]
 
 
 def _race(name: str, send: Send, submitters: int, jobs: int, simulator: SimulatorClient) -> Race:
@@ -97,7 +110,7 @@ def _ours(cloud: LocalCloud) -> Send:
     put_api_key(cloud, key, owner="bench", scopes=frozenset({"submit", "read"}))
     limits = httpx.Limits(max_connections=64)
     headers = {"authorization": f"Bearer {key}"}
-    client = httpx.Client(base_url=cloud.api_url, headers=headers, timeout=40, limits=limits, trust_env=False)
+    client = httpx.Client(base_url=cloud.api_url, headers=headers, timeout=180, limits=limits, trust_env=False)
 
     def send(name: str) -> None:
         content = [{"role": "user", "content": f"{name} please"}]
@@ -107,7 +120,8 @@ def _ours(cloud: LocalCloud) -> Send:
     return send
 
 
-def _plain(cloud: LocalCloud) -> Send:
+def _plain(cloud: LocalCloud) -> tuple[Send, Send]:
+    """A bare message, and a function that puts it and answers."""
     plain = Plain(cloud, f"{cloud.simulator.url}/openai/v1")
     plain.deploy()
     lambdas, sqs = cloud.client("lambda"), cloud.client("sqs")
@@ -117,7 +131,10 @@ def _plain(cloud: LocalCloud) -> Send:
     def send(name: str) -> None:
         sqs.send_message(QueueUrl=plain.queue_url, MessageBody=json.dumps({"key": name, "text": "please"}))
 
-    return send
+    def ask(name: str) -> None:
+        lambdas.invoke(FunctionName=f"{NAME}-admit", Payload=json.dumps({"key": name, "text": "please"}).encode())
+
+    return send, ask
 
 
 def _durable(cloud: LocalCloud) -> Send:

@@ -19,6 +19,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from breakwater.policy_yaml import load
 from tests.bench.outage.load import OWNERS, Baseline, Load, Ours, widen
 from tests.bench.outage.plain import Plain
 from tests.bench.outage.ratios import ratios
@@ -108,9 +109,20 @@ def _experiment(cloud: LocalCloud, given: argparse.Namespace) -> dict[str, Any]:
             }
             for one in simulator.ledger(method="POST")
         ]
+        at_once = {name.partition(":")[2]: one["max"] for name, one in simulator.concurrency().items() if ":" in name}
     facts = {"began": began, "down": down, "up": up, "asked": asked, "calls": calls, "backlog": samples}
-    facts["jobs"] = _jobs(cloud)
+    facts["jobs"], facts["at_once"], facts["limits"] = _jobs(cloud), at_once, _limits()
     return {**facts, "ratios": ratios(facts)}
+
+
+def _limits() -> dict[str, dict[str, int]]:
+    """What our routes allow each model: calls at once, and calls a minute."""
+    routes = load(ROOT / "shared" / "policies").routes.values()
+    return {
+        one.model: {"at_once": one.limits.concurrency, "a_minute": one.limits.requests_per_minute}
+        for one in routes
+        if one.limits.concurrency and one.limits.requests_per_minute
+    }
 
 
 def _keys(cloud: LocalCloud) -> list[str]:

@@ -20,7 +20,7 @@ RECEIVES = 5
 
 
 class Plain:
-    """Two functions, a queue with its dead-letter queue, and a table for idempotency."""
+    """Three functions, a queue with its dead-letter queue, and a table for idempotency."""
 
     def __init__(self, cloud: LocalCloud, provider_url: str) -> None:
         self._cloud, self._provider_url = cloud, provider_url
@@ -36,7 +36,7 @@ class Plain:
         attributes = {"VisibilityTimeout": str(VISIBILITY_SECONDS), "RedrivePolicy": json.dumps(redrive)}
         self.queue_url = self._sqs.create_queue(QueueName=NAME, Attributes=attributes)["QueueUrl"]
         role = any_role(self._cloud)
-        for handler in ("interactive", "background"):
+        for handler in ("interactive", "background", "admit"):
             self._function(handler, role)
         self._lambda.create_event_source_mapping(
             EventSourceArn=self._arn(self.queue_url),
@@ -71,6 +71,7 @@ class Plain:
                     "IDEMPOTENCY_TABLE": f"{NAME}-idempotency",
                     "PROVIDER_URL": self._provider_url,
                     "CALL_SECONDS": str(CALL_SECONDS),
+                    "QUEUE_URL": self.queue_url,
                     "POWERTOOLS_SERVICE_NAME": NAME,
                     "AWS_ACCESS_KEY_ID": "test",
                     "AWS_SECRET_ACCESS_KEY": "test",

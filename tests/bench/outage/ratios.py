@@ -14,6 +14,7 @@ def ratios(facts: dict[str, Any]) -> dict[str, Any]:
     """The numbers of the report, each side by name."""
     found: dict[str, Any] = {side: _side(facts, side) for side in ("ours", "plain")}
     wasted = found["ours"]["wasted_calls"], found["plain"]["wasted_calls"]
+    found["ours"]["limits"] = _limits(facts)
     found["wasted_calls_of_baseline"] = round(wasted[0] / wasted[1], 4) if wasted[1] else None
     return found
 
@@ -37,6 +38,21 @@ def _side(facts: dict[str, Any], side: str) -> dict[str, Any]:
         "calls_in_first_minute_after": sum(after.values()),
         "background_done": _done(facts, side, calls),
     }
+
+
+def _limits(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each model's most calls at once, and most in any minute after the provider came back, against what is allowed."""
+    found = {}
+    for model, allowed in facts["limits"].items():
+        times = sorted(one["at"] for one in facts["calls"] if one["model"] == model and one["at"] >= facts["up"])
+        if model in facts["at_once"]:
+            busiest = max((sum(at <= one < at + MINUTE for one in times) for at in times), default=0)
+            found[model] = {
+                "at_once": f"{facts['at_once'][model]} of {allowed['at_once']}",
+                "in_a_minute_after": f"{busiest} of {allowed['a_minute']}",
+                "kept": facts["at_once"][model] <= allowed["at_once"] and busiest <= allowed["a_minute"],
+            }
+    return found
 
 
 def _share(ones: list[Any], true: Any) -> float | None:

@@ -11,6 +11,7 @@ import os
 from functools import cache
 from typing import Any
 
+import boto3
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.idempotency import (
@@ -57,6 +58,18 @@ def interactive(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return {"statusCode": 200, "body": json.dumps(once(event))}
     except OpenAIError as error:
         return {"statusCode": 502, "body": json.dumps({"error": type(error).__name__})}
+
+
+@cache
+def queue() -> Any:
+    """Where work is handed in."""
+    return boto3.client("sqs")
+
+
+def admit(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """A caller hands in work and is answered with an id."""
+    queue().send_message(QueueUrl=os.environ["QUEUE_URL"], MessageBody=json.dumps(event))
+    return {"statusCode": 202, "body": json.dumps({"id": event["key"]})}
 
 
 def record(record: SQSRecord) -> dict[str, Any]:
