@@ -70,10 +70,11 @@ test: setup ## Everything, as CI runs it
 
 pr: format test ## Format, then everything: run this before a pull request
 
-bench-outage: setup ## An outage on our stack and on a plain baseline: ratios and a plot each, in .local/bench (10 min)
+bench-outage: setup ## An outage on our stack and on a plain baseline; writes docs/benchmarks/outage.md and plots (15 min)
 	@$(PYTHON) locks/sync.py bench
 	@$(BIN)/python -m tests.bench.outage
-	@.local/venvs/bench/bin/python tests/bench/outage/plot.py .local/bench/outage.json .local/bench
+	@$(BIN)/python -m tests.bench.outage.report .local/bench/outage.json docs/benchmarks
+	@.local/venvs/bench/bin/python tests/bench/outage/plot.py .local/bench/outage.json docs/benchmarks
 
 locks: setup ## Resolve the locks again (UPGRADE=1 takes newer releases)
 	@locks/update $(if $(UPGRADE),--upgrade)
