@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from breakwater.domain.errors import StoreUnavailable
@@ -330,3 +332,54 @@ def test_a_woken_job_that_does_not_claim_passes_its_turn_on(event):
         world.worker(woken.job_id)
 
     assert world.job(third).woken_for == "route:hook"
+
+
+# --- without a look -------------------------------------------------------------------------------------------------
+
+
+def test_a_scope_that_was_roomy_a_moment_ago_is_not_looked_at_again():
+    """The second job of a process asks for its numbers at once, in all scopes."""
+    world = world_with(concurrency=20, per_owner=10)
+    looks: list[str] = []
+    real = world.store.slots
+    world.store.slots = lambda scope: looks.append(scope) or real(scope)
+    first, second, third = several(world, count=3)
+    world.worker(first)
+    assert len(looks) == 2
+    world.worker(second)
+    assert len(looks) == 2
+    world.clock.advance(1_001)
+    world.worker(third)
+    assert len(looks) == 4
+    assert len(in_use(world, "route:hook")) == 3
+
+
+def test_what_others_took_meanwhile_is_found_by_a_look():
+    """The number was free a moment ago: its condition refuses, and the job gets another one."""
+    world = world_with(concurrency=20, per_owner=10)
+    first, second = several(world)
+    world.worker(first)
+    now, real = world.clock.now(), world.store.take_slots
+
+    def theirs_first(slots):
+        for one in slots:
+            world.store.take_slot(replace(one, job_id="job_them", taken_at=now))
+        return real(slots)
+
+    world.store.take_slots = theirs_first
+    world.worker(second)
+    assert world.job(second).status is Status.PROCESSING
+    assert len({(one.scope, one.n) for one in world.job(first).slots + world.job(second).slots}) == 4
+    assert len(in_use(world, "route:hook")) == 3
+
+
+def test_a_repeat_of_our_own_request_is_told_from_somebody_faster():
+    """The answer was lost and the SDK asked again: every number is refused, and every one is ours."""
+    world = world_with(concurrency=20, per_owner=10)
+    first, second = several(world)
+    world.worker(first)
+    real = world.store.take_slots
+    world.store.take_slots = lambda slots: [False for _ in real(slots)]
+    world.worker(second)
+    assert world.job(second).status is Status.PROCESSING
+    assert len(in_use(world, "route:hook")) == 2, "none was taken twice"
