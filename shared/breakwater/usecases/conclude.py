@@ -8,10 +8,12 @@ settles it while it is open; everything else is evidence that changes nothing bu
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from breakwater.domain import events as ev
 from breakwater.domain.decide import Decision, acceptable, decide
+from breakwater.domain.errors import Unavailable
 from breakwater.domain.job import Execution, Job, Owed
 from breakwater.domain.machine import Step, advance, amend, effect_key, may
 from breakwater.domain.paths import MAX_CHARS
@@ -272,8 +274,13 @@ def _follow(  # noqa: PLR0913 - one value more than seven would only be another 
     in_run: bool = False,
     asking: bool = False,
 ) -> Step | None:
-    """Decide, archive the execution if it is over, move the job, close the route for everybody if that is said."""
+    """Decide, close the route for everybody if that is said, archive the execution if it is over, move the job.
+
+    The route is closed before the slots are free, so that whoever takes them finds it so; if that can't be written now,
+    after the job was moved, which matters more.
+    """
     decided: list[Decision] = []
+    closed: list[Decision] = []
 
     def plan(standing: Job) -> Step | None:
         if mine(standing, execution) and standing.lease_epoch > execution.epoch:
@@ -284,13 +291,18 @@ def _follow(  # noqa: PLR0913 - one value more than seven would only be another 
         decided[:] = [decision]
         if decision.event is None:
             return None
+        if not closed:
+            with suppress(Unavailable):
+                close_route(deps, decision)
+                closed.append(decision)
         over = not isinstance(decision.event, ev.PollAgain)
         event = with_cost(decision.event, archive(standing)) if over else decision.event
         return advance(standing, event, deps.now())
 
     step = change(deps, job, plan, guard)
     if decided and step is not None:
-        close_route(deps, decided[0])
+        if not closed:
+            close_route(deps, decided[0])
         if not asking and execution.provider_job_id is not None:  # what a worker saw, the worker tells
             route = deps.catalogue.route(execution.route_key)
             watch(deps, route, execution.opened_at, Refused(signal=signal))

@@ -217,12 +217,17 @@ def _work(
 
 
 def _after(deps: Deps, job: Job, execution: Execution, route: Route, outcome: Outcome | None, *, in_run: bool) -> None:
-    """Conclude, and learn from it. Nothing of both where another holder goes on with the stream."""
+    """Conclude, and learn from it. Nothing of both where another holder goes on with the stream.
+
+    What a failure teaches stands before its slots are free: whoever takes them then finds the route closed.
+    """
     if outcome is None:
         return
-    _conclude(deps, job, execution, outcome, in_run=in_run)
     begun_at = taught(outcome, execution, deps.now())
-    if begun_at is not None:
+    if begun_at is not None and isinstance(outcome, Refused):
+        watch(deps, route, begun_at, outcome)
+    _conclude(deps, job, execution, outcome, in_run=in_run)
+    if begun_at is not None and not isinstance(outcome, Refused):
         watch(deps, route, begun_at, outcome)
     _settle_rate(deps, job, route, outcome)
 
