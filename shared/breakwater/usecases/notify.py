@@ -77,7 +77,7 @@ def notify(deps: Deps, job: Job, webhook_id: str, detail: Mapping[str, Any], owe
     now = deps.now()
     first_at = int(owed.ref) if owed.ref else now
     place = callback_key(job.owner_key, url)
-    known = _known(deps, place)
+    known = fared(deps, place)
     if known.get("disabled") and (owed.ref is None or int(known["at"]) > first_at):  # and not asked for since
         return GivenUp(f"disabled: {known['disabled']}")
     answer = _sent(deps, job, url, webhook_id, _payload(job, detail))
@@ -110,7 +110,7 @@ def _again(
     return GivenUp(answer.reason)
 
 
-def _known(deps: Deps, place: str) -> Mapping[str, Any]:
+def fared(deps: Deps, place: str) -> Mapping[str, Any]:
     """How a callback fared, at most some seconds old; what is not in order is read again, for somebody may ask."""
     at, known = deps.noticed.callbacks.get(place, (0, None))
     if known is None or known.get("disabled") or not 0 <= deps.now() - at <= _LATELY:
