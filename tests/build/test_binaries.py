@@ -125,10 +125,11 @@ from botocore.config import Config
 from botocore.exceptions import EndpointConnectionError
 from botocore.session import Session
 
+line = {"timestamp": 1, "message": "m"}
 calls = {
     "dynamodb": ("get_item", {"TableName": "t", "Key": {"pk": {"S": "k"}}}),
     "events": ("put_events", {"Entries": [{"Source": "s", "DetailType": "t", "Detail": "{}"}]}),
-    "logs": ("put_log_events", {"logGroupName": "g", "logStreamName": "s", "logEvents": [{"timestamp": 1, "message": "m"}]}),
+    "logs": ("put_log_events", {"logGroupName": "g", "logStreamName": "s", "logEvents": [line]}),
     "s3": ("put_object", {"Bucket": "b", "Key": "k", "Body": b"x"}),
     "secretsmanager": ("get_secret_value", {"SecretId": "s"}),
     "sqs": ("send_message", {"QueueUrl": "http://127.0.0.1:9/q", "MessageBody": "m"}),
