@@ -1,6 +1,6 @@
 """The outage experiment: one load on our stack and on a plain baseline, while the provider goes down and comes back.
 
-    python -m tests.bench.outage [--healthy 40] [--outage 300] [--recovery 120] [--interactive 0.6] [--background 1.0]
+    python -m tests.bench.outage [--healthy 40] [--outage 300] [--recovery 120] [--interactive 0.3] [--background 0.5]
 
 Writes `.local/bench/outage.json` (every request, every provider call, the backlog over time, the ratios).
 """
@@ -29,7 +29,7 @@ from tools.simulator.client import SimulatorClient
 
 ROOT = Path(__file__).parents[3]
 OUT = ROOT / ".local" / "bench"
-WIDEST = 12  # a request may last most of its deadline while the provider hangs
+WIDEST = 8  # a request may last most of its deadline while the provider hangs
 PHASES = (
     ("503", {"kind": "status", "status": 503, "retry_after": ""}),
     ("429", {"kind": "status", "status": 429, "retry_after": "30"}),
@@ -63,7 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in (("healthy", 40), ("outage", 300), ("recovery", 120), ("drain", 300)):
         parser.add_argument(f"--{name}", type=int, default=default, help="seconds")
-    for name, rate in (("interactive", 0.6), ("background", 1.0)):
+    for name, rate in (("interactive", 0.3), ("background", 0.5)):
         parser.add_argument(f"--{name}", type=float, default=rate, help="requests a second, each side")
     return parser.parse_args()
 
