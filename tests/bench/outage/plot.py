@@ -64,7 +64,7 @@ def _draw(facts: dict, side: str, most: dict, file: Path) -> None:  # type: igno
     axes[3].set_ylabel("calls a second after recovery")
     axes[3].set_xlabel("seconds")
     for axis in axes:
-        axis.axvspan(facts["down"] - began, facts["up"] - began, color="0.9")
+        axis.axvspan(facts["down"] - began, facts["up"] - began, color="0.9", zorder=-1)  # behind what happened
     figure.savefig(file, dpi=110)
     plt.close(figure)
 
