@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from breakwater.domain.bounded import Bounded
 from breakwater.domain.job import SlotRef
 from breakwater.domain.slots import ScopeLimit, Slot, roomy
 from breakwater.domain.timing import SECOND
 
 LATELY = SECOND
-_MOST = 1_000
 
 
 class Scopes:
     """Scopes as they were seen, with what this process did to them since."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, int, set[int]]] = {}  # when, under which limit, numbers in use
+        self._seen: Bounded[str, tuple[int, int, set[int]]] = Bounded()  # when, under which limit, numbers in use
 
     def saw(self, limit: ScopeLimit, taken: Sequence[Slot], now: int) -> None:
         """A look at `now`; only one that can be relied on is kept."""
@@ -30,8 +30,6 @@ class Scopes:
         if limit.ramp is not None or any(n >= limit.limit for n in used):
             self.forget(limit.scope)
             return
-        if len(self._seen) >= _MOST:
-            self._seen.clear()
         self._seen[limit.scope] = now, limit.limit, used
 
     def free(self, limit: ScopeLimit, now: int) -> tuple[int, ...]:

@@ -94,24 +94,19 @@ def job_of(item: Mapping[str, Any]) -> Job:
     """META as a job. Raises `CorruptItem` naming the id when it doesn't read."""
     plain = from_wire(item)
     try:
-        named = unpacked(plain)
-        job = Job(
-            **{
-                name: _value(named["job_id"], name, named[name])
-                for name in _NAMES
-                if name in named and name != "execution"
-            }
-        )
-        return job.with_(execution=unpacked_execution(plain["execution"], job)) if "execution" in plain else job
+        named = {**_DEFAULTS, **unpacked(plain)}
+        return Job(**{name: _value(named, name, named[name]) for name in _NAMES if name in named})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptItem(f"META does not read: {type(error).__name__}", item=plain.get("pk")) from error
 
 
-def _value(job_id: str, name: str, value: Any) -> Any:
+def _value(named: Mapping[str, Any], name: str, value: Any) -> Any:
+    if name == "execution":
+        return None if value is None else unpacked_execution(value, named)
     if name == "slots":
         return tuple(SlotRef(scope=scope, n=int(n)) for scope, n in (one.rsplit("|", 1) for one in value))
     if name == "owed":
-        return unpacked_owed(value, job_id)
+        return unpacked_owed(value, named["job_id"])
     return _ENUMS[name](value) if name in _ENUMS else value
 
 

@@ -61,16 +61,16 @@ def packed_execution(execution: Execution, job: Job) -> dict[str, Any]:
         usual = getattr(job, _SHARED[name]) if name in _SHARED else None
         if value != usual:
             found[name] = _uuid_bytes(value) if name in _UUIDS else value
-    if execution.id == _usual_id(job, execution.generation, execution.attempt):
+    if execution.id == execution_id(job.job_id, job.created_at, execution.generation, execution.attempt):
         del found["id"]
     return found
 
 
-def unpacked_execution(data: Mapping[str, Any], job: Job) -> Execution:
-    """The reverse; fields that a newer version wrote are left out."""
-    found = {name: getattr(job, usual) for name, usual in _SHARED.items()}
+def unpacked_execution(data: Mapping[str, Any], job: Mapping[str, Any]) -> Execution:
+    """The reverse, beside the fields of its job by name; fields that a newer version wrote are left out."""
+    found = {name: job[usual] for name, usual in _SHARED.items()}
     found |= {name: _uuid_text(value) for name, value in data.items() if name in _FIELDS}
-    found.setdefault("id", _usual_id(job, found["generation"], found["attempt"]))
+    found.setdefault("id", execution_id(job["job_id"], job["created_at"], found["generation"], found["attempt"]))
     return Execution(**found)
 
 
@@ -104,10 +104,6 @@ def _named_by(key: str, job_id: str) -> str | None:
     if len(parts) != _EXECUTION_PARTS or not all(part.isdecimal() for part in parts):
         return None
     return execution_id(job_id, *(int(part) for part in parts))
-
-
-def _usual_id(job: Job, generation: int, attempt: int) -> str:
-    return execution_id(job.job_id, job.created_at, generation, attempt)
 
 
 def _input_prefix(created_at: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from breakwater.domain.bounded import Bounded
 from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Catalogue
 from breakwater.domain.scopes import Scopes
@@ -30,12 +31,12 @@ class Noticed:
     """What this process lately told and read; see `protect.py`, `depth.py`, `noticed.py` and `capacity.py`."""
 
     def __init__(self) -> None:
-        self.written: dict[str, int] = {}
-        self.read: dict[str, tuple[int, Mapping[str, Any] | None]] = {}
-        self.routes: dict[str, tuple[int, RouteState | None]] = {}
+        self.written: Bounded[str, int] = Bounded()
+        self.read: Bounded[str, tuple[int, Mapping[str, Any] | None]] = Bounded()
+        self.routes: Bounded[str, tuple[int, RouteState | None]] = Bounded()
         self.scopes = Scopes()
-        self.callbacks: dict[str, tuple[int, Mapping[str, Any]]] = {}
-        self.depths: dict[tuple[Lane, str | None, int], tuple[int, Backlog | None]] = {}
+        self.callbacks: Bounded[str, tuple[int, Mapping[str, Any]]] = Bounded()
+        self.depths: Bounded[tuple[Lane, str | None, int], tuple[int, Backlog | None]] = Bounded()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

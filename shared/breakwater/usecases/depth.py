@@ -21,7 +21,6 @@ from breakwater.usecases.deps import Deps
 
 _LATELY = 2 * SECOND
 _SHARE = 10  # come again when about a tenth of the places is free
-_MOST = 1_000
 
 
 def drains_in(deps: Deps, lane: Lane, owner_key: str | None, most: int, waited: int) -> int | None:
@@ -51,8 +50,6 @@ def _lately(deps: Deps, lane: Lane, owner_key: str | None, most: int) -> Backlog
     place, now = (lane, owner_key, most), deps.now()
     kept = deps.noticed.depths.get(place)
     if kept is None or now - kept[0] > _LATELY:
-        if len(deps.noticed.depths) > _MOST:
-            deps.noticed.depths.clear()
         kept = (now, _counted(deps, lane, owner_key, most))
         deps.noticed.depths[place] = kept
     return kept[1]

@@ -9,14 +9,10 @@ from __future__ import annotations
 from breakwater.domain.records import RouteState
 from breakwater.usecases.deps import Deps
 
-_MOST = 1_000
-
 
 def route_now(deps: Deps, route_key: str) -> RouteState | None:
     """The state of a route as it stands."""
     state = deps.store.route(route_key)
-    if len(deps.noticed.routes) > _MOST:
-        deps.noticed.routes.clear()
     deps.noticed.routes[route_key] = (deps.now(), state)
     return state
 

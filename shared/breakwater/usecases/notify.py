@@ -25,7 +25,6 @@ from breakwater.usecases.deps import Deps
 
 DEFAULT = "default"  # signs for owners without a secret of their own
 _LATELY = 5 * SECOND
-_MOST = 1_000
 _NO_SECRET = "no_usable_secret"  # noqa: S105 - a reason
 _FIX: Mapping[Because, str] = {
     Because.UNREADABLE_URL: "send an absolute URL in plain characters",
@@ -126,8 +125,6 @@ def _learn(deps: Deps, place: str, fact: Mapping[str, Any]) -> None:
 
 
 def _notice(deps: Deps, place: str, known: Mapping[str, Any]) -> None:
-    if len(deps.noticed.callbacks) >= _MOST:
-        deps.noticed.callbacks.clear()
     deps.noticed.callbacks[place] = deps.now(), known
 
 

@@ -25,7 +25,6 @@ NOTICEABLE = 5 * SECOND
 FRESH = MINUTE  # an older notice says nothing about now
 _EVERY = 10 * SECOND
 _KEEP = 5 * SECOND
-_MOST = 1_000
 
 
 def backlog_key(lane: Lane, owner_key: str | None = None) -> str:
@@ -41,8 +40,6 @@ def notice_wait(deps: Deps, job: Job, now: int) -> None:
     for key in (backlog_key(job.lane), backlog_key(job.lane, job.owner_key)):
         if now - deps.noticed.written.get(key, 0) < _EVERY:
             continue
-        if len(deps.noticed.written) > _MOST:
-            deps.noticed.written.clear()
         deps.noticed.written[key] = now
         try:
             deps.store.put_latest(key, now, {"wait_ms": wait})
@@ -55,8 +52,6 @@ def waited(deps: Deps, lane: Lane, owner_key: str | None = None) -> int:
     key, now = backlog_key(lane, owner_key), deps.now()
     kept = deps.noticed.read.get(key)
     if kept is None or now - kept[0] > _KEEP:
-        if len(deps.noticed.read) > _MOST:
-            deps.noticed.read.clear()
         kept = (now, deps.store.latest(key))
         deps.noticed.read[key] = kept
     found = kept[1]
