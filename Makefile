@@ -70,7 +70,7 @@ test: setup ## Everything, as CI runs it
 
 pr: format test ## Format, then everything: run this before a pull request
 
-bench-outage: setup ## An outage on our stack and on a plain baseline; writes docs/benchmarks/outage.md and plots (15 min)
+bench-outage: setup ## An outage on our stack and on a plain baseline; writes docs/benchmarks/outage.md and plots (25 min)
 	@$(PYTHON) locks/sync.py bench
 	@$(BIN)/python -m tests.bench.outage
 	@$(BIN)/python -m tests.bench.outage.report .local/bench/outage.json docs/benchmarks

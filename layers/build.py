@@ -28,6 +28,12 @@ LOCKS = {"core": CORE, "providers": CORE.parent.parent / "providers" / "requirem
 SERVICES = frozenset(
     {"cloudwatch", "dynamodb", "events", "lambda", "logs", "s3", "scheduler", "secretsmanager", "sqs", "sts"}
 )
+# The vendor's package describes every API of the vendor's; ours calls paths by name and reads JSON, and importing the
+# package needs none of these. They are two of three files of the layer, which each new environment has to unpack.
+UNUSED_APIS = (
+    *("admin", "audio", "beta", "containers", "conversations", "evals", "fine_tuning", "live", "realtime"),
+    *("safety", "skills", "uploads", "vector_stores"),
+)
 
 
 def main() -> None:
@@ -52,7 +58,7 @@ def main() -> None:
 def copy_code(target: Path) -> None:
     """The package and, compiled from YAML so that Lambda needs no parser, its policies."""
     source = ROOT / "shared"
-    ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
+    ignore = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")  # tools leave caches wherever they are run
     shutil.copytree(source / "breakwater", target / "breakwater", ignore=ignore)
     if not (source / "policies").is_dir():
         return
@@ -71,11 +77,14 @@ def install(lock: Path, target: Path, python: str, platform: str) -> None:
 
 
 def trim(target: Path) -> None:
-    """Leave out what no function reads: other services, command line tools, examples."""
+    """Leave out what no function reads: other services and APIs, command line tools, examples."""
     for models in (target / "botocore" / "data").glob("*/"):
         if models.name not in SERVICES:
             shutil.rmtree(models)
     shorten(target / "botocore" / "data")
+    for part in ("types", "resources"):
+        for api in UNUSED_APIS:
+            shutil.rmtree(target / "openai" / part / api, ignore_errors=True)
     for unused in ("bin", "boto3/examples", "boto3/data", ".lock", ".gitignore", "CACHEDIR.TAG"):
         path = target / unused
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

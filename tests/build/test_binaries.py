@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import runpy
 import struct
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from botocore.loaders import Loader
 
+from tests.support.template import ROOT
 from tools.localcloud import local_template
 
 AARCH64, X86_64 = 183, 62  # e_machine in an ELF header
@@ -74,6 +77,27 @@ def test_the_code_layer_carries_the_compiled_policies(builds, which):
     policies = getattr(builds, which) / "CodeLayer" / "python" / "breakwater" / "policies.json"
 
     assert json.loads(policies.read_text())
+
+
+def test_the_code_layer_carries_no_cache_of_a_tool(tmp_path, monkeypatch):
+    """Wherever in the package somebody ran it: such a cache once was nine tenths of the layer."""
+    package = tmp_path / "shared" / "breakwater"
+    for file in (
+        "a.py",
+        ".mypy_cache/3.11/cache.db",
+        "domain/.x/y",
+        "domain/__pycache__/b.pyc",
+        "domain/b.py",
+    ):
+        (package / file).parent.mkdir(parents=True, exist_ok=True)
+        (package / file).write_text("")
+    layers = runpy.run_path(str(ROOT / "layers" / "build.py"))
+    monkeypatch.setitem(layers["copy_code"].__globals__, "ROOT", tmp_path)
+
+    layers["copy_code"](tmp_path / "out")
+
+    found = {str(one.relative_to(tmp_path / "out")) for one in (tmp_path / "out").rglob("*") if one.is_file()}
+    assert found == {"breakwater/a.py", "breakwater/domain/b.py"}
 
 
 @pytest.mark.parametrize("which", ["aws", "local"])
@@ -146,6 +170,36 @@ for name in sys.argv[1:]:
         print(name)
 session.create_client("s3", "us-east-1", config=once).generate_presigned_url("get_object", {"Bucket": "b", "Key": "k"})
 """
+
+
+_VENDOR = """
+import openai
+
+client = openai.OpenAI(api_key="k", base_url="http://127.0.0.1:9", max_retries=0)
+for api in (client.responses, client.images, client.chat.completions, client.batches, client.files, client.webhooks):
+    print(type(api).__name__)
+for ask in (client.get, lambda path, **more: client.post(path, body={"a": 1}, **more)):
+    try:
+        ask("/x", cast_to=object)
+    except openai.APIConnectionError as error:
+        print(type(error).__name__)
+"""
+
+
+def test_the_vendors_package_works_without_the_apis_that_nobody_uses(builds):
+    """Ours asks by path; the rest of what a job could be about can still be asked for by name."""
+    layers = [builds.local / layer / "python" for layer in ("ProvidersLayer", "CoreLayer")]
+    command = [sys.executable, "-c", _VENDOR]
+    where = {"PYTHONPATH": os.pathsep.join(map(str, layers))}
+
+    made = subprocess.run(command, env=where, capture_output=True, text=True, check=False)
+
+    assert made.stdout.split() == [
+        *("Responses", "Images", "Completions", "Batches", "Files", "Webhooks"),
+        *("APIConnectionError", "APIConnectionError"),
+    ], made.stderr[-2000:]
+    assert not (layers[0] / "openai" / "types" / "beta").exists()
+    assert sum(1 for _ in layers[0].rglob("*.py")) < 1_200
 
 
 def test_every_service_can_still_be_called_with_the_short_descriptions(builds):

@@ -18,8 +18,8 @@ PREFERRED_PORT = 4566
 REGION = "us-east-1"
 START_SECONDS = 60.0
 # Functions run as children of the emulator and inherit what it has: nothing but this. The certificate file matters
-# where a company's proxy stands between a laptop and a real provider.
-INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "LC_ALL")
+# where a company's proxy stands between a laptop and a real provider; how long it keeps idle workers is the emulator's.
+INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "LC_ALL", "LAMBDA_WARM_TTL_SECONDS")
 
 
 class Emulator:

@@ -9,8 +9,9 @@ Theory of operation. Circuit, half-open, slow start and adaptive concurrency are
 Evidence counts only from calls that began after the last change: the others say nothing about the new number. So the
 number moves once a round trip, as in TCP's slow start, and at most every `STEP`. Enough faults in a row open the
 circuit, each time for twice as long until the ramp was climbed to its end, so that it does not flap. A fault of a
-caller never gets here. What a provider's hint or an operator closes reopens through the same ramp. Only changes are
-written; a function that returns None found nothing to change.
+caller never gets here. What a provider's hint or an operator closes reopens through the same ramp. A provider that is
+back on one route is asked sooner on its others. Only changes are written; a function that returns None found nothing to
+change.
 
 What is unpleasant: "in a row" is counted on one item by many workers, so a success in between may be seen a little
 late. That makes the circuit open a call or two earlier or later, never not at all.
@@ -27,12 +28,13 @@ from breakwater.domain.timing import MINUTE, SECOND
 OPEN_AFTER = 5  # faults in a row
 FAULT_WINDOW = MINUTE  # faults further apart are not "in a row"
 FIRST_OPEN = 15 * SECOND
-LONGEST_OPEN = 5 * MINUTE
+LONGEST_OPEN = 2 * MINUTE
 STEP = 2 * SECOND  # the number is doubled at most this often
+SPREAD = 2 * SECOND  # probes that are brought forward together don't arrive together
 CEILING = 32  # where a route without a configured limit counts as recovered
 LAPSE = 10 * MINUTE
 PROBE = 1
-CIRCUIT = "circuit_open"
+CIRCUIT, CIRCUIT_SELF = "circuit_open", "circuit"  # why, and by whom
 
 FAULTS = frozenset(
     {
@@ -130,7 +132,7 @@ def _open(state: RouteState, now: int, draw: float) -> RouteState:
         limit=0,
         closed_until=until,
         reason=CIRCUIT,
-        closed_by="circuit",
+        closed_by=CIRCUIT_SELF,
         since=now,
         ramp_since=until,
         faults=0,
@@ -190,6 +192,26 @@ def closed(  # noqa: PLR0913 - a closure says all of this
         changed_at=now,
         due_at=until,
     )
+
+
+def answers_again(before: RouteState | None, after: RouteState, now: int) -> bool:
+    """Whether this change says that a provider whose circuit was open takes calls again: the probe went well."""
+    if before is None or not before.opens or before.limit is None or after.closed(now):
+        return False
+    return before.limit <= PROBE and (after.limit is None or after.limit > PROBE)
+
+
+def sooner(state: RouteState | None, now: int, draw: float) -> RouteState | None:
+    """Its provider answers again on another route: probe now, not at the circuit's end; `FIRST_OPEN` apart at least.
+
+    What a hint or an operator closed stays closed: they know better.
+    """
+    if state is None or state.closed_until is None or state.closed_by != CIRCUIT_SELF:
+        return None
+    until = max(now + int(draw * SPREAD), (state.fault_at or 0) + FIRST_OPEN)
+    if until >= state.closed_until:
+        return None
+    return replace(state, closed_until=until, ramp_since=until, changed_at=now, due_at=until)
 
 
 def opened(state: RouteState, now: int) -> RouteState:

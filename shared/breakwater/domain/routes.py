@@ -122,6 +122,10 @@ class Route(Model):
         if self.provider == "gateway" and not (self.gateway and self.base_url):
             raise ValueError("a gateway route needs gateway (its name) and base_url")
 
+    def reaches(self) -> tuple[str | None, ...]:
+        """Which endpoint it calls, whatever the model and the credential."""
+        return (self.provider, self.gateway, self.base_url, self.endpoint)
+
 
 @dataclass(frozen=True, slots=True)
 class RouteView:
@@ -158,6 +162,11 @@ class Catalogue:
         if key not in self.routes and key in self._raw_routes:
             self.routes[key] = Route.of(self._raw_routes[key])
         return self.routes.get(key)
+
+    def neighbours(self, route: Route) -> list[Route]:
+        """The other routes to the same endpoint of the same provider: what takes one down mostly takes all."""
+        others = [one for key in self.route_keys() if key != route.route_key and (one := self.route(key))]
+        return [one for one in others if one.reaches() == route.reaches()]
 
     def policy(self, workflow: str) -> Policy | None:
         """The policy of this workflow."""

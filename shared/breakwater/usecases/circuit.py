@@ -134,7 +134,15 @@ def _move(deps: Deps, route: Route, plan: Plan) -> None:
             return
         if deps.store.put_route(before, after):
             _tell(deps, route, before, after)
+            if ramp.answers_again(before, after, deps.now()):
+                _hurry(deps, route)
             return
+
+
+def _hurry(deps: Deps, route: Route) -> None:
+    """The provider is back: its other routes need not wait out a circuit that opened in the same outage."""
+    for other in deps.catalogue.neighbours(route):
+        _move(deps, other, lambda state: ramp.sooner(state, deps.now(), deps.draw()))
 
 
 def _tell(deps: Deps, route: Route, before: RouteState | None, after: RouteState) -> None:

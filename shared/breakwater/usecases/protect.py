@@ -60,48 +60,30 @@ def waited(deps: Deps, lane: Lane, owner_key: str | None = None) -> int:
 
 def check(deps: Deps, job: Job, policy: Policy) -> None:
     """Raise `Overloaded` (503) or `TooMany` (429), with an honest time to come again, or let the job in."""
-    now = deps.now()
-    most = _most(policy, job)
+    now, most = deps.now(), policy.lane(job.lane).max_queue_age_ms
     state = route_lately(deps, job.route_key, _KEEP)
-    in_lane = waited(deps, job.lane)
-    if sheds(policy, job.lane, job.priority) and (in_lane > policy.lane(job.lane).max_wait_ms or _shut(state, now)):
-        raise Overloaded(
+    in_lane, opens_in = waited(deps, job.lane), _opens_in(state, now)
+    if sheds(policy, job.lane, job.priority) and (in_lane > policy.lane(job.lane).max_wait_ms or opens_in):
+        raise _refusal(
+            policy,
+            Overloaded,
             "Work of this priority is turned away while capacity is short.",
+            "shed_priority_below",
+            max(in_lane, opens_in, NOTICEABLE),
             field="priority",
-            rule="shed_priority_below",
             fix="come again later, or submit it as a background job",
-            retry_after_ms=max(in_lane, _opens_in(state, now), NOTICEABLE),
-            **_pointer(policy),
         )
-    if _opens_in(state, now) >= most and not policy.may_fall_back:
-        raise Overloaded(
-            f"The route is closed ({state.reason if state else ''}) for longer than the work may wait.",
-            field="workflow",
-            rule="route_closed",
-            fix="come again after the time given",
-            retry_after_ms=max(SECOND, _opens_in(state, now) - most),
-            **_pointer(policy),
-        )
+    if opens_in >= most and not policy.may_fall_back:
+        why = f"The route is closed ({state.reason if state else ''}) for longer than the work may wait."
+        raise _refusal(policy, Overloaded, why, "route_closed", max(SECOND, opens_in - most))
     if in_lane >= most:
-        raise Overloaded(
-            "The work ahead would take longer than this may wait.",
-            field="workflow",
-            rule="backlog_age",
-            fix="come again after the time given",
-            retry_after_ms=max(SECOND, in_lane - most, NOTICEABLE),
-            **_pointer(policy),
-        )
+        why = "The work ahead would take longer than this may wait."
+        raise _refusal(policy, Overloaded, why, "backlog_age", max(in_lane - most, NOTICEABLE))
     own = waited(deps, job.lane, job.owner_key)
     if own >= most:
-        raise TooMany(
-            "Your own work ahead would take longer than this may wait.",
-            field="workflow",
-            rule="owner_backlog_age",
-            fix="come again after the time given",
-            retry_after_ms=max(SECOND, own - most, NOTICEABLE),
-            **_pointer(policy),
-        )
-    _deep(deps, job, policy, in_lane, own, _opens_in(state, now))
+        why = "Your own work ahead would take longer than this may wait."
+        raise _refusal(policy, TooMany, why, "owner_backlog_age", max(own - most, NOTICEABLE))
+    _deep(deps, job, policy, in_lane, own, opens_in)
 
 
 def _deep(deps: Deps, job: Job, policy: Policy, in_lane: int, own: int, opens_in: int) -> None:
@@ -109,38 +91,27 @@ def _deep(deps: Deps, job: Job, policy: Policy, in_lane: int, own: int, opens_in
     limit = policy.depth(job.lane)
     wait = None if limit.lane is None else drains_in(deps, job.lane, None, limit.lane, in_lane)
     if wait is not None:
-        raise Overloaded(
-            f"As many jobs as may ({limit.lane}) stand in the lane already.",
-            field="workflow",
-            rule="backlog_depth",
-            fix="come again after the time given",
-            retry_after_ms=max(wait, opens_in),
-            **_pointer(policy),
-        )
+        why = f"As many jobs as may ({limit.lane}) stand in the lane already."
+        raise _refusal(policy, Overloaded, why, "backlog_depth", max(wait, opens_in))
     wait = None if limit.owner is None else drains_in(deps, job.lane, job.owner_key, limit.owner, own)
     if wait is not None:
-        raise TooMany(
-            f"As many of your own jobs as may ({limit.owner}) stand in the lane already.",
-            field="workflow",
-            rule="owner_backlog_depth",
-            fix="come again after the time given",
-            retry_after_ms=max(wait, opens_in),
-            **_pointer(policy),
-        )
+        why = f"As many of your own jobs as may ({limit.owner}) stand in the lane already."
+        raise _refusal(policy, TooMany, why, "owner_backlog_depth", max(wait, opens_in))
 
 
-def _pointer(policy: Policy) -> dict[str, str]:
-    """Where whoever is turned away finds the last result, if the policy keeps one: a member of the problem."""
-    return {"latest": f"/v1/workflows/{policy.workflow}/latest"} if policy.serve_latest else {}
-
-
-def _most(policy: Policy, job: Job) -> int:
-    """How long the work may wait before it is of no use."""
-    return policy.lane(job.lane).max_queue_age_ms
-
-
-def _shut(state: RouteState | None, now: int) -> bool:
-    return state is not None and state.closed(now)
+def _refusal(
+    policy: Policy,
+    kind: type[Overloaded | TooMany],
+    why: str,
+    rule: str,
+    retry_after_ms: int,
+    *,
+    field: str = "workflow",
+    fix: str = "come again after the time given",
+) -> Overloaded | TooMany:
+    """The last result, if the policy keeps one, is a member of the problem."""
+    latest = {"latest": f"/v1/workflows/{policy.workflow}/latest"} if policy.serve_latest else {}
+    return kind(why, field=field, rule=rule, fix=fix, retry_after_ms=retry_after_ms, **latest)
 
 
 def _opens_in(state: RouteState | None, now: int) -> int:

@@ -1,6 +1,6 @@
 """The outage experiment: one load on our stack and on a plain baseline, while the provider goes down and comes back.
 
-    python -m tests.bench.outage [--healthy 40] [--outage 300] [--recovery 120] [--interactive 0.3] [--background 0.5]
+    python -m tests.bench.outage [--healthy 40] [--outage 600] [--recovery 120] [--drain 600] [--background 1.0]
 
 Writes `.local/bench/outage.json` (every request, every provider call, the backlog over time, the ratios).
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import threading
 import time
@@ -29,7 +30,7 @@ from tools.simulator.client import SimulatorClient
 
 ROOT = Path(__file__).parents[3]
 OUT = ROOT / ".local" / "bench"
-WIDEST = 8  # a request may last most of its deadline while the provider hangs
+WIDEST = 12  # a request may last most of its deadline while the provider hangs
 PHASES = (
     ("503", {"kind": "status", "status": 503, "retry_after": ""}),
     ("429", {"kind": "status", "status": 429, "retry_after": "30"}),
@@ -41,6 +42,7 @@ PHASES = (
 def main() -> None:
     """Run it once."""
     given = _arguments()
+    os.environ["LAMBDA_WARM_TTL_SECONDS"] = "7200"  # a worker that was begun in the warm-up lasts
     cloud = LocalCloud(ROOT, f"bench-{uuid.uuid4().hex[:6]}", quiet=False)
     try:
         cloud.start(simulator=True)
@@ -61,9 +63,9 @@ def _say(text: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("healthy", 40), ("outage", 300), ("recovery", 120), ("drain", 300)):
+    for name, default in (("healthy", 40), ("outage", 600), ("recovery", 120), ("drain", 600)):
         parser.add_argument(f"--{name}", type=int, default=default, help="seconds")
-    for name, rate in (("interactive", 0.3), ("background", 0.5)):
+    for name, rate in (("interactive", 0.3), ("background", 1.0)):
         parser.add_argument(f"--{name}", type=float, default=rate, help="requests a second, each side")
     return parser.parse_args()
 

@@ -244,6 +244,63 @@ def test_a_provider_that_stays_down_gets_one_call_an_opening(draws):
         assert ramp.FIRST_OPEN <= state.closed_until - at <= ramp.LONGEST_OPEN
 
 
+def reopened(state, count):
+    """The circuit opens that many more times, each probe failing."""
+    for _ in range(count):
+        state = failing(state, state.closed_until)
+    return state
+
+
+def test_a_provider_that_is_back_on_one_route_is_asked_sooner_on_the_next():
+    """A circuit that would stay open for minutes gets its probe at once, and only a probe."""
+    state = reopened(broken(), 4)
+    at = state.closed_until - 60 * SECOND
+
+    after = ramp.sooner(state, at, 0.5)
+
+    assert at <= after.closed_until == after.due_at < at + ramp.SPREAD
+    assert ramp.effective(after, 8, after.closed_until) == 1
+    again = failing(after, after.closed_until)
+    assert again.closed_until - after.closed_until >= state.closed_until - state.changed_at, "it still doubles"
+
+
+def test_a_route_that_was_just_asked_is_not_asked_again_at_once():
+    """However often a neighbour comes and goes."""
+    state = reopened(broken(), 4)
+    assert ramp.sooner(state, state.fault_at + SECOND, 0.0).closed_until == state.fault_at + ramp.FIRST_OPEN
+
+
+@pytest.mark.parametrize("by", ["provider", "ann"])
+def test_what_a_hint_or_a_person_closed_stays_closed(by):
+    """They know better than another route's success."""
+    state = ramp.closed(None, "r", 8, until=NOW + 90 * SECOND, reason="x", by=by, now=NOW, gently=False)
+    assert ramp.sooner(state, NOW + SECOND, 0.0) is None
+
+
+@given(after=st.integers(0, 400 * SECOND), draw=st.floats(0, 0.999), opens=st.integers(0, 5))
+def test_sooner_is_never_later_and_never_closer_than_the_first_opening(after, draw, opens):
+    """Whenever a neighbour recovers."""
+    state = reopened(broken(), opens)
+    found = ramp.sooner(state, state.changed_at + after, draw)
+    if found is not None:
+        assert max(state.fault_at + ramp.FIRST_OPEN, state.changed_at + after) <= found.closed_until
+        assert found.closed_until < state.closed_until
+
+
+def test_only_a_probe_that_went_well_says_that_a_provider_is_back():
+    """Neither its opening, nor a later step of the ramp, nor a route that never broke."""
+    state = broken()
+    at = state.closed_until
+    assert not ramp.answers_again(state, ramp.opened(state, at), at)
+    probed = working(state, at + ramp.STEP)
+    assert ramp.answers_again(state, probed, at + ramp.STEP)
+    higher = working(probed, at + 2 * ramp.STEP)
+    assert not ramp.answers_again(probed, higher, at + 2 * ramp.STEP)
+    lowered = failing(None, NOW, configured=2)
+    assert not ramp.answers_again(lowered, working(lowered, NOW + ramp.STEP, configured=2), NOW + ramp.STEP)
+    assert not ramp.answers_again(None, lowered, NOW)
+
+
 def test_work_that_the_provider_took_long_before_does_not_count_against_the_ramp():
     """A probe needs room even where background jobs still run there."""
     state = broken()

@@ -9,7 +9,7 @@ from breakwater.domain.results import Completed
 from breakwater.domain.signals import ErrorClass, LimitDimension
 from breakwater.domain.states import Reason, Status
 from breakwater.domain.switches import Switch, SwitchName
-from breakwater.usecases.circuit import close, open_again, reopen
+from breakwater.usecases.circuit import close, open_again, reopen, watch
 from breakwater.usecases.read import view
 from breakwater.usecases.switch_state import close_route, lift, open_route, switches, throw
 from tests.fakes.outside import answer, refusal
@@ -63,6 +63,38 @@ def test_recovery_is_a_ramp_and_everything_finishes():
     state = world.store.route("plain")
     assert (state.limit, state.closed_until) == (None, None)
     assert not world.store.taken
+
+
+def test_a_provider_that_is_back_on_one_route_is_asked_sooner_on_its_others():
+    """The route that was tried last would have waited a minute more; what a person closed waits."""
+    world = World(routes=limited(concurrency=8))
+    route = world.deps.catalogue.route
+    down(world, 1_000)
+    while (state := world.store.route("plain")) is None or state.opens < 5:
+        world.submit(key=f"k{world.clock.now()}")
+        world.pump(most=200)
+        world.clock.advance(10_000)
+    close(world.deps, route("hook"), until=world.clock.now() + 10 * MINUTE, reason="x", by="ann")
+    opens = world.store.route("plain").closed_until
+    assert opens - world.clock.now() > MINUTE
+
+    world.provider.script = []
+    _breaks_and_recovers(world, route("other"))
+
+    assert world.clock.now() < world.store.route("plain").closed_until < opens - MINUTE / 2
+    assert world.store.route("hook").closed_until > opens
+    world.clock.advance(ramp.FIRST_OPEN)
+    world.pump(most=200)
+    assert world.store.route("plain").closed_until is None
+
+
+def _breaks_and_recovers(world, route):
+    """Faults until the circuit opens, then a probe that is answered."""
+    fault = refusal(ErrorClass.OVERLOAD, 503)
+    for _ in range(ramp.OPEN_AFTER):
+        watch(world.deps, route, world.clock.now(), fault)
+    world.clock.advance(ramp.FIRST_OPEN + ramp.STEP)
+    watch(world.deps, route, world.clock.now(), Completed(result=answer("back")))
 
 
 def test_a_caller_fault_never_touches_the_route():
