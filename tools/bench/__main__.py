@@ -1,6 +1,6 @@
 """`make bench`: measure everything, print one table, write `docs/benchmarks/results.md`, `results.json` and plots.
 
-python -m tools.bench [--quick] [--only cold,calls,overhead,streams,growth,versus]
+python -m tools.bench [--quick] [--only cold,calls,overhead,streams,growth,versus,settled]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tools.bench import calls, coldstart, growth, overhead, report, streams, versus
+from tools.bench import calls, coldstart, growth, overhead, report, settled, streams, versus
 from tools.bench.template import functions
 from tools.localcloud import LocalCloud
 
@@ -107,6 +107,11 @@ def _versus(cloud: LocalCloud, quick: bool) -> Any:
     return [asdict(one) for one in versus.measure(cloud, submitters, jobs)]
 
 
+def _settled(cloud: LocalCloud, quick: bool) -> Any:
+    versus.deploy(cloud)
+    return asdict(settled.measure(cloud, 10 if quick else 30))
+
+
 PARTS: dict[str, Callable[[LocalCloud, bool], Any]] = {
     "cold": _cold,
     "calls": _calls,
@@ -114,6 +119,7 @@ PARTS: dict[str, Callable[[LocalCloud, bool], Any]] = {
     "streams": _streams,
     "growth": _growth,
     "versus": _versus,
+    "settled": _settled,
 }
 
 if __name__ == "__main__":
