@@ -12,6 +12,7 @@ from breakwater.domain.job import Job, SlotRef
 from breakwater.domain.limits import paused_scope, route_scope
 from breakwater.domain.policy import Policy
 from breakwater.domain.priority import rank, sheds
+from breakwater.domain.ramp import PROBE
 from breakwater.domain.rate import BURST_US, reservations, to_ms, to_us
 from breakwater.domain.records import RouteState
 from breakwater.domain.release import FIRST_RECHECK, recheck_at
@@ -143,11 +144,23 @@ def _capacity(deps: Deps, job: Job, policy: Policy, route: Route, state: RouteSt
             recheck_at=recheck_at(now, job.waits),
         )
         return Held(waiting, taken.in_line)
+    held = _closed_meanwhile(deps, job, policy, route, state, now)
+    if held is not None:
+        capacity.give_back(deps, job, taken)
+        return Held(held)
     until = _rates(deps, job, route, now)
     if until is None:
         return Grant(taken)
     capacity.give_back(deps, job, taken)
     return Held(ev.Waiting(at=until + int(deps.draw() * _SPREAD), reason=Reason.RATE_LIMITED))
+
+
+def _closed_meanwhile(
+    deps: Deps, job: Job, policy: Policy, route: Route, state: RouteState | None, now: int
+) -> ev.Waiting | None:
+    """The one slot of a probe is free when its provider said no: then the route closed after we had read it."""
+    probing = state is not None and state.limit is not None and state.limit <= PROBE
+    return _closed(job, policy, route, route_now(deps, route.route_key), now) if probing else None
 
 
 def _rates(deps: Deps, job: Job, route: Route, now: int) -> int | None:

@@ -88,13 +88,39 @@ def test_a_provider_that_is_back_on_one_route_is_asked_sooner_on_its_others():
     assert world.store.route("plain").closed_until is None
 
 
-def _breaks_and_recovers(world, route):
-    """Faults until the circuit opens, then a probe that is answered."""
+def _breaks_and_recovers(world, route, *, answered=True):
+    """Faults until the circuit opens, its time, and then a probe that is answered."""
     fault = refusal(ErrorClass.OVERLOAD, 503)
     for _ in range(ramp.OPEN_AFTER):
         watch(world.deps, route, world.clock.now(), fault)
     world.clock.advance(ramp.FIRST_OPEN + ramp.STEP)
-    watch(world.deps, route, world.clock.now(), Completed(result=answer("back")))
+    if answered:
+        watch(world.deps, route, world.clock.now(), Completed(result=answer("back")))
+
+
+def test_a_probes_slot_that_its_failure_freed_is_no_second_probe(monkeypatch):
+    """Read while the probe was out, taken after its refusal had closed the route and freed the slot: no call goes out."""
+    world = World(routes=limited(concurrency=8))
+    route = world.deps.catalogue.route("plain")
+    _breaks_and_recovers(world, route, answered=False)
+    job_id = world.submit(key="second").job.job_id
+    fault, read = refusal(ErrorClass.OVERLOAD, 503), world.store.route
+
+    def just_before_it_closes(route_key):
+        state = read(route_key)
+        if state is not None and not state.closed(world.clock.now()):
+            monkeypatch.setattr(world.store, "route", read)
+            watch(world.deps, route, world.clock.now(), fault)
+        return state
+
+    monkeypatch.setattr(world.store, "route", just_before_it_closes)
+    world.worker(job_id)
+
+    assert world.provider.calls == []
+    job = world.job(job_id)
+    assert (job.reason, job.attempt) == (Reason.ROUTE_CLOSED, 0)
+    assert job.ready_at == read("plain").closed_until
+    assert not world.store.taken
 
 
 def test_a_caller_fault_never_touches_the_route():
