@@ -206,6 +206,10 @@ class CapacityStore(Protocol):
         """
         ...
 
+    def rate(self, key: str) -> int | None:
+        """Until when everything reserved so far will have been earned, in microseconds; None where nothing ever was."""
+        ...
+
     def adjust_rate(self, key: str, by: int) -> None:
         """Correct a reservation afterwards; does nothing where nothing was reserved."""
         ...

@@ -181,6 +181,14 @@ def test_a_rate_grants_its_burst_and_says_when_to_ask_again(store, name):
     assert store.spend_rate(name, 1_100, 100, 1_000) is None
 
 
+def test_a_rate_tells_what_is_reserved(store, name):
+    """So that no more are woken than it takes."""
+    assert store.rate(name) is None
+    store.spend_rate(name, 1_000, 100, 1_000)
+    store.spend_rate(name, 1_000, 50, 1_000)
+    assert store.rate(name) == 1_150
+
+
 def test_what_is_larger_than_the_burst_goes_alone(store, name):
     """It waits until nothing is reserved, and is granted then."""
     assert store.spend_rate(name, 0, 100, 1_000) is None

@@ -109,6 +109,10 @@ class FakeCapacity:
             return None
         return max(now, standing + cost - burst) if cost <= burst else standing
 
+    def rate(self, key: str) -> int | None:
+        self._hook("rate", "before")
+        return self.rates.get(key)
+
     def adjust_rate(self, key: str, by: int) -> None:
         self._hook("adjust_rate", "before")
         if key in self.rates:

@@ -1,10 +1,12 @@
 """How fast is the whole, against what people would build instead? The same work on the same local cloud.
 
-Contestants ask the same simulated provider one question a job and wait for its answer inside a function: our stack over
-its HTTP API; SQS + Lambda + Powertools (idempotency, partial batches), handed in through a function that answers the
-caller (as a product needs it) and as a bare message; a durable function of the public SDK, invoked asynchronously. What
-counts is read at the provider: from the moment a job is handed in to the moment its call arrives, and how many calls
-arrive a second. In turns, so that all meet the same machine; only the ratios mean anything.
+Contestants ask the same simulated provider one question a job: our stack over its HTTP API, in the provider's
+background mode; SQS + Lambda + Powertools (idempotency, partial batches), waiting inside the function, handed in
+through a function that answers the caller (as a product needs it) and as a bare message; a durable function of the
+public SDK, waiting inside as well, invoked asynchronously. Once the provider answers at once, which shows what each
+design costs by itself; once it takes `SLOW_MS`, as such answers do. What counts is read at the provider: from the
+moment a job is handed in to the moment its call arrives, and how many calls arrive a second. In turns, so that all
+meet the same machine; only the ratios mean anything.
 """
 
 from __future__ import annotations
@@ -33,15 +35,17 @@ from tools.simulator.client import SimulatorClient
 
 ROOT = Path(__file__).resolve().parents[2]
 DURABLE = "durable"
+SLOW_MS = 5_000
 _WAIT_SECONDS = 90.0
 Send = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """One contestant at one number of submitters."""
+    """One contestant at one number of submitters, and a provider that takes so long for an answer."""
 
     contestant: str
+    answer_ms: int
     submitters: int
     jobs: int
     to_call_ms: float  # median, handed in to the call at the provider
@@ -64,9 +68,21 @@ def measure(cloud: LocalCloud, submitters: tuple[int, ...], jobs: int) -> list[R
         for name, send in contestants.items():
             for width in _widening(max(submitters)):
                 _race(name, send, width, 2 * width, simulator)
-        for number in submitters:
-            races += [_race(name, send, number, jobs, simulator) for name, send in contestants.items()]
+        for answer_ms in (0, SLOW_MS):
+            _take(simulator, answer_ms)
+            for number in submitters:
+                races += [_race(name, send, number, jobs, simulator, answer_ms) for name, send in contestants.items()]
+        simulator.clear_faults()
     return races
+
+
+def _take(simulator: SimulatorClient, answer_ms: int) -> None:
+    """So long from now on for every answer, in the function that waits or in the background."""
+    simulator.clear_faults()
+    if answer_ms:
+        for model in (DURABLE, "baseline"):
+            simulator.fault(kind="slow", ms=answer_ms, model=model, count=None)
+        simulator.fault(kind="background", delay_ms=answer_ms, outcome="completed", count=None)
 
 
 def deploy(cloud: LocalCloud) -> None:
@@ -82,7 +98,7 @@ def _widening(most: int) -> list[int]:
     return [width for width in (1, 2, 4, 8, 16) if width < most] + [most]
 
 
-def _race(name: str, send: Send, submitters: int, jobs: int, simulator: SimulatorClient) -> Race:
+def _race(name: str, send: Send, submitters: int, jobs: int, simulator: SimulatorClient, answer_ms: int = 0) -> Race:
     run, handed = uuid.uuid4().hex[:10], {}
 
     def one(n: int) -> None:
@@ -96,7 +112,7 @@ def _race(name: str, send: Send, submitters: int, jobs: int, simulator: Simulato
     waits = [called[key] - at for key, at in handed.items() if key in called]
     seconds = (max(called.values()) - min(handed.values())) / 1000 if called else float("inf")
     median = statistics.median(waits) if waits else float("inf")
-    return Race(name, submitters, jobs, median, len(called) / seconds, jobs - len(called))
+    return Race(name, answer_ms, submitters, jobs, median, len(called) / seconds, jobs - len(called))
 
 
 def _calls(simulator: SimulatorClient, run: str, jobs: int) -> dict[str, float]:
@@ -120,7 +136,7 @@ def _ours(cloud: LocalCloud) -> Send:
 
     def send(name: str) -> None:
         content = [{"role": "user", "content": f"{name} please"}]
-        body = {"workflow": "support_chat", "input": {"messages": content}}
+        body = {"workflow": "support_summary", "input": {"messages": content}}
         client.post("/v1/jobs", json=body, headers={"idempotency-key": name}).raise_for_status()
 
     return send

@@ -26,6 +26,11 @@ def route_scope(route_key: str) -> str:
     return f"route:{route_key}"
 
 
+def rate_scope(route_key: str) -> str:
+    """Where those wait whom a rate of the route refused."""
+    return f"rate:{route_key}"
+
+
 def paused_scope(workflow: str) -> str:
     """Where the jobs of a paused workflow wait."""
     return f"paused:{workflow}"

@@ -214,6 +214,19 @@ def sooner(state: RouteState | None, now: int, draw: float) -> RouteState | None
     return replace(state, closed_until=until, ramp_since=until, changed_at=now, due_at=until)
 
 
+def paced(state: RouteState | None, route_key: str, until: int, now: int) -> RouteState | None:
+    """A rate refused somebody, and has room again at `until`: from now on there is a line, unless there is one."""
+    state = state or RouteState(route_key=route_key)
+    return None if state.paced(now) else replace(state, paced_until=until)
+
+
+def timed(state: RouteState) -> RouteState:
+    """With the time at which somebody must look after it: when it opens, or when its line goes on."""
+    times = [one for one in (state.due_at, state.paced_until) if one is not None]
+    waits = state.closed_until is not None  # nobody goes before it opens
+    return state if waits or not times else replace(state, due_at=min(times))
+
+
 def opened(state: RouteState, now: int) -> RouteState:
     """Open again, from now on, at the start of its ramp."""
     return replace(

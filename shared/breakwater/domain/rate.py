@@ -37,6 +37,12 @@ def reservations(job: Job, route: Route) -> Iterator[tuple[str, int]]:
         yield rate_key(route.route_key, LimitDimension.INPUT_TOKENS), tokens
 
 
+def fits(reserved_until: int | None, now: int, cost: int) -> int:
+    """How many reservations of `cost` a rate takes now; of those above its burst one, when nothing is reserved."""
+    ahead = max((reserved_until or 0) - now, 0)
+    return 1 if not ahead and cost > BURST_US else max(BURST_US - ahead, 0) // max(cost, 1)
+
+
 def correction(job: Job, route: Route, used_tokens: int) -> tuple[str, int] | None:
     """By how much the reserved tokens were wrong, once the answer says what it used."""
     if route.limits.tokens_per_minute is None:

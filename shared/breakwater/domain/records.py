@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from breakwater.domain.job import Execution, execution_suffix
+from breakwater.domain.timing import MINUTE
 from breakwater.domain.values import dataclass
 
 
@@ -108,6 +109,9 @@ def seen_key(delivery: Delivery) -> str:
     return f"SEEN#{delivery.received_at:013d}#{delivery.body_sha[:16]}"
 
 
+PACE_LOST = 2 * MINUTE  # behind its time a line's clock has stopped: its nudges and a sweep's are lost
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteState:
     """What everybody must know about a route: open, or closed until T because R; `ramp.py` moves the rest."""
@@ -124,11 +128,16 @@ class RouteState:
     fault_at: int | None = None
     opens: int = 0  # how often the circuit opened since the route was last as configured
     due_at: int | None = None  # when it opens, and its waiters have to be woken
+    paced_until: int | None = None  # jobs stand in line for its rates; when the next ones go
     rev: int = 0
 
     def closed(self, now: int) -> bool:
         """Whether no call may go out now."""
         return self.closed_until is not None and self.closed_until > now
+
+    def paced(self, now: int) -> bool:
+        """Whether a line for its rates moves: who comes now stands behind it. A clock nobody winds says nothing."""
+        return self.paced_until is not None and now - self.paced_until <= PACE_LOST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,12 @@ class RateTable:
             return False
         return True
 
+    def rate(self, key: str) -> int | None:
+        """Until when everything reserved will have been earned; only a hint, since others reserve at the same time."""
+        with answered():
+            item = self._client.get_item(TableName=self._table, Key=_key(key)).get("Item")
+        return int(from_wire(item)["reserved_until"]) if item else None
+
     def adjust_rate(self, key: str, by: int) -> None:
         """Correct what was reserved; never creates a rate."""
         try:

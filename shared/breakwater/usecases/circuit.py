@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from breakwater.domain import ramp
 from breakwater.domain.errors import Unavailable
-from breakwater.domain.limits import route_scope
+from breakwater.domain.limits import rate_scope, route_scope
 from breakwater.domain.obligations import Nudge, Queue
 from breakwater.domain.records import RouteState
 from breakwater.domain.results import Completed, Outcome, Refused
@@ -96,6 +96,11 @@ def open_again(deps: Deps, route: Route) -> None:
     _move(deps, route, lambda state: ramp.opened(state, deps.now()) if state is not None else None)
 
 
+def pace(deps: Deps, route: Route, until: int) -> None:
+    """A rate of the route refused a job: the route's own time wakes who stands in line, one line for all."""
+    _move(deps, route, lambda state: ramp.paced(state, route.route_key, until, deps.now()))
+
+
 def reopen(deps: Deps, route_key: str) -> str:
     """What a route's own nudge asks for: if its time has come, open it and wake its waiters."""
     route, state, now = deps.catalogue.route(route_key), deps.store.route(route_key), deps.now()
@@ -116,22 +121,49 @@ def _opened(state: RouteState | None, now: int) -> RouteState | None:
 
 
 def _next_batch(deps: Deps, route: Route, state: RouteState) -> str:
-    """Nothing limits this route any more, so its waiters leave batch by batch until none is left."""
+    """It is open: who waited for that leaves batch by batch, who stands in line for its rates leaves at their pace."""
+    now = deps.now()
+    paced = state.paced_until is not None and state.paced_until <= now
+    told = _next_of_line(deps, route, state) if paced else None
     if _woken(deps, route) >= BATCH:
-        _move(deps, route, lambda read: replace(read, due_at=deps.now() + _NEXT_BATCH) if read else None)
+        _move(deps, route, lambda read: replace(read, due_at=now + _NEXT_BATCH) if read else None)
         return "batch_woken"
+    if told is not None:
+        return told
     if state.due_at is not None:
-        deps.store.put_route(state, replace(state, due_at=None))
+        deps.store.put_route(state, ramp.timed(replace(state, due_at=None)))
     return "drained"
+
+
+def _next_of_line(deps: Deps, route: Route, state: RouteState) -> str:
+    """Wake whom the rates have room for now, and say when to go on.
+
+    First the clock, then the wakes: a crash between them costs one turn of it, and of two runs at once one wakes.
+    """
+    now, scope = deps.now(), rate_scope(route.route_key)
+    waits = bool(deps.store.waiters(scope, 1))
+    due = state.due_at if state.due_at is not None and state.due_at > now else None
+    again = replace(state, paced_until=now + _NEXT_BATCH if waits else None, due_at=due)
+    if not deps.store.put_route(state, ramp.timed(again)):
+        return "moved_meanwhile"
+    if not waits:
+        return "drained"
+    _nudge(deps, route.route_key, now + _NEXT_BATCH)
+    try:
+        release(deps, scope, most=BATCH)
+    except Unavailable:
+        return "release_lost"  # the next turn, in a second
+    return "paced"
 
 
 def _move(deps: Deps, route: Route, plan: Plan) -> None:
     """Write what `plan` makes of the state, if anything; others may be faster a few times, and then know better."""
     for _ in range(_TRIES):
         before = deps.store.route(route.route_key)
-        after = plan(before)
-        if after is None:
+        planned = plan(before)
+        if planned is None:
             return
+        after = ramp.timed(planned)
         if deps.store.put_route(before, after):
             _tell(deps, route, before, after)
             if ramp.answers_again(before, after, deps.now()):

@@ -1,7 +1,8 @@
 """May this job be leased now? Everything is asked before the claim: after it an attempt is spent.
 
 In order: its own limits, switches, the route, slots, rates. Slots come before rates (a refused slot costs one read, a
-refused rate would have spent what others could use), and are given back when the rate refuses.
+refused rate would have spent what others could use), and are given back when the rate refuses. Whom a rate refuses
+stands in line for it, and who comes later stands behind, asking nothing: only people who wait try for themselves.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from breakwater.domain import events as ev
 from breakwater.domain.budget import PEOPLE_WAIT, current_fallback
 from breakwater.domain.job import Job, SlotRef
-from breakwater.domain.limits import paused_scope, route_scope
+from breakwater.domain.limits import paused_scope, rate_scope, route_scope
 from breakwater.domain.policy import Policy
 from breakwater.domain.priority import rank, sheds
 from breakwater.domain.ramp import PROBE
@@ -24,6 +25,7 @@ from breakwater.domain.values import dataclass
 from breakwater.usecases import capacity
 from breakwater.usecases.alternative import alternative
 from breakwater.usecases.budgets import over_budget
+from breakwater.usecases.circuit import pace
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.noticed import route_now
 
@@ -58,7 +60,11 @@ def gate(deps: Deps, job: Job, policy: Policy | None, route: Route | None, now: 
     if held is not None:
         return Held(held)
     state = route_now(deps, route.route_key)
-    held = _moved(deps, job, policy, route, state, now) or _closed(job, policy, route, state, now)
+    held = (
+        _moved(deps, job, policy, route, state, now)
+        or _closed(job, policy, route, state, now)
+        or _behind_others(job, policy, route, state, now)
+    )
     return Held(held) if held is not None else _capacity(deps, job, policy, route, state, now)
 
 
@@ -152,7 +158,10 @@ def _capacity(deps: Deps, job: Job, policy: Policy, route: Route, state: RouteSt
     if until is None:
         return Grant(taken)
     capacity.give_back(deps, job, taken)
-    return Held(ev.Waiting(at=until + int(deps.draw() * _SPREAD), reason=Reason.RATE_LIMITED))
+    if job.lane in PEOPLE_WAIT:  # it asks again itself, for as long as somebody waits
+        return Held(ev.Waiting(at=until + int(deps.draw() * _SPREAD), reason=Reason.RATE_LIMITED))
+    pace(deps, route, until)
+    return Held(_in_line(job, policy, route, now))
 
 
 def _closed_meanwhile(
@@ -161,6 +170,22 @@ def _closed_meanwhile(
     """The one slot of a probe is free when its provider said no: then the route closed after we had read it."""
     probing = state is not None and state.limit is not None and state.limit <= PROBE
     return _closed(job, policy, route, route_now(deps, route.route_key), now) if probing else None
+
+
+def _behind_others(job: Job, policy: Policy, route: Route, state: RouteState | None, now: int) -> ev.Waiting | None:
+    """Others stand in line for the route's rates: no look, no try, until the line's own clock wakes this one."""
+    ours = job.lane in PEOPLE_WAIT or job.woken_for == rate_scope(route.route_key)
+    return None if ours or state is None or not state.paced(now) else _in_line(job, policy, route, now)
+
+
+def _in_line(job: Job, policy: Policy, route: Route, now: int) -> ev.Waiting:
+    return ev.Waiting(
+        at=job.ready_at,
+        reason=Reason.RATE_LIMITED,
+        scope=rate_scope(route.route_key),
+        rank=rank(policy, job.priority, job.ready_at),
+        recheck_at=recheck_at(now, job.waits),
+    )
 
 
 def _rates(deps: Deps, job: Job, route: Route, now: int) -> int | None:

@@ -18,10 +18,12 @@ from contextlib import suppress
 from breakwater.domain.budget import PEOPLE_WAIT
 from breakwater.domain.errors import Unavailable
 from breakwater.domain.job import Job
-from breakwater.domain.limits import of_one_owner, paused_scope, route_scope
+from breakwater.domain.limits import of_one_owner, paused_scope, rate_scope, route_scope
 from breakwater.domain.machine import Step, amend
 from breakwater.domain.ramp import effective
+from breakwater.domain.rate import fits, reservations, to_us
 from breakwater.domain.release import turn_name, turns
+from breakwater.domain.routes import Route
 from breakwater.domain.slots import Slot
 from breakwater.domain.states import Status
 from breakwater.domain.switches import paused
@@ -127,9 +129,17 @@ def _room_for(deps: Deps, scope: str, job: Job) -> tuple[int, list[Slot]]:
     state = deps.store.route(route.route_key)
     if scope == route_scope(route.route_key) and effective(state, route.limits.concurrency, now) == 0:
         return 0, []
+    if scope == rate_scope(route.route_key):
+        return _rate_room(deps, job, route, now), []
     limits = capacity.limits(deps, job, policy, route, state, now)
     limit = next((one for one in limits if one.scope == scope), None)
     return capacity.room(deps, limit) if limit else (BATCH, [])
+
+
+def _rate_room(deps: Deps, job: Job, route: Route, now: int) -> int:
+    """How many jobs like this one the rates of a route take now."""
+    rooms = [fits(deps.store.rate(key), to_us(now), cost) for key, cost in reservations(job, route)]
+    return min([BATCH, *rooms])
 
 
 def _wake(deps: Deps, job_id: str, scope: str) -> bool:

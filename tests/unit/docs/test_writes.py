@@ -7,7 +7,7 @@ from tools.docs import writes
 READS = {
     "api_key", "api_keys", "attention", "audit", "backlog", "batch", "batch_lines", "by_owner", "child", "children",
     "children_after", "delivery", "due", "get", "get_many", "get_with", "held_slots", "latest", "owner", "owner_now",
-    "presign", "provider_job", "route", "scheduled", "slots", "switches", "switches_now", "usage", "waiters",
+    "presign", "provider_job", "rate", "route", "scheduled", "slots", "switches", "switches_now", "usage", "waiters",
     "waiters_by_owner",
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakwater.domain.rate import BURST_US, MINUTE_US, correction, cost_us, rate_key, reservations, to_ms, to_us
+from breakwater.domain.rate import BURST_US, MINUTE_US, correction, cost_us, fits, rate_key, reservations, to_ms, to_us
 from breakwater.domain.signals import LimitDimension
 from tests.fakes.store import FakeJobStore
 from tests.support.builders import make_job
@@ -41,6 +41,20 @@ def test_the_time_it_names_is_when_it_is_granted(limit, units):
     if until is not None:
         assert until > now or cost == 0
         assert store.spend_rate("r", until + 1, cost, BURST_US) is None
+
+
+@given(reserved=st.integers(0, 30_000_000) | st.none(), cost=st.integers(1, 20_000_000))
+def test_as_many_fit_as_are_granted(reserved, cost):
+    """Neither one more nor one less."""
+    store, now = FakeJobStore(), 5_000_000
+    if reserved is not None:
+        store.rates["r"] = reserved
+
+    granted = 0
+    while store.spend_rate("r", now, cost, BURST_US) is None:
+        granted += 1
+
+    assert fits(reserved, now, cost) == granted
 
 
 def test_a_route_reserves_what_its_limits_name():

@@ -99,7 +99,7 @@ def _breaks_and_recovers(world, route, *, answered=True):
 
 
 def test_a_probes_slot_that_its_failure_freed_is_no_second_probe(monkeypatch):
-    """Read while the probe was out, taken after its refusal had closed the route and freed the slot: no call goes out."""
+    """Read while the probe was out, taken after its refusal had closed the route: no call goes out."""
     world = World(routes=limited(concurrency=8))
     route = world.deps.catalogue.route("plain")
     _breaks_and_recovers(world, route, answered=False)
