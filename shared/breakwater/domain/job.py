@@ -7,11 +7,11 @@ micro-dollars. Everything immutable (input, results, closed executions) lives in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 from breakwater.domain.states import FINAL, Lane, Priority, Reason, Status
-from breakwater.domain.values import dataclass
+from breakwater.domain.values import changed, dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ class Job:
 
     def with_(self, **changes: Any) -> Job:
         """A copy with these fields changed."""
-        return replace(self, **changes)
+        return changed(self, changes)
 
 
 def execution_id(job_id: str, incarnation: int, generation: int, attempt: int) -> str:

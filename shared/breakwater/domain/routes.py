@@ -155,6 +155,7 @@ class Catalogue:
     default_route: str | None = None
     _raw_routes: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _raw_policies: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _counts: bool | None = field(default=None, repr=False, compare=False)
 
     def route(self, key: str) -> Route | None:
         """The route under this key; `default` means the catalogue's default route."""
@@ -176,8 +177,10 @@ class Catalogue:
 
     def counts_depth(self) -> bool:
         """Whether any workflow limits how much may stand in a lane: then every job is counted while it stands."""
-        known = any(policy.depth(lane) != QueueDepth() for policy in self.policies.values() for lane in Lane)
-        return known or any(_names_depth(plain) for plain in self._raw_policies.values())
+        if self._counts is None:  # every submit asks
+            known = any(policy.depth(lane) != QueueDepth() for policy in self.policies.values() for lane in Lane)
+            self._counts = known or any(_names_depth(plain) for plain in self._raw_policies.values())
+        return self._counts
 
     def workflows(self) -> tuple[str, ...]:
         """The names of all workflows."""
