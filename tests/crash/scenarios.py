@@ -52,6 +52,7 @@ def catalogue() -> Catalogue:
         route("hook", capabilities=_HOOK, **scarce),
         route("poll", capabilities={"background": True, "context_window": 400_000}, **scarce),
         route("narrow", limits={"concurrency": 1}),
+        route("paced", limits={"requests_per_minute": 10}),
         *(route(name, capabilities={**_HOOK, "webhook": name}, **scarce) for name in _TELLING),
     ]
     fallback = {
@@ -61,6 +62,7 @@ def catalogue() -> Catalogue:
     policies = [
         policy("sync"),
         policy("narrow", route="narrow"),
+        policy("paced", route="paced"),
         policy("summary", route="hook", mode="background", webhook_grace_ms=120_000),
         policy("polled", route="poll", mode="background"),
         policy("paid", side_effects="paid"),
@@ -308,6 +310,13 @@ def _two_in_line(stage: Stage) -> None:
     stage.run()
 
 
+def _in_line_for_a_rate(stage: Stage) -> None:
+    """Three jobs where a minute's share is one at once: those who are refused leave the line at the rate's pace."""
+    for n in range(3):
+        stage.ask_for("paced", f"k-{n}")
+    stage.run()
+
+
 def _called_back(stage: Stage) -> None:
     """The receiver is down for two tries, and the owner asks for the message once more when it has it."""
     stage.control.owners["acme"] = {"callback_hosts": ["hooks.example.com"]}
@@ -427,4 +436,5 @@ SCENARIOS: Mapping[str, Scenario] = {
     "approved": _scenario(_approved, _S, _D),
     "somebody waits": _scenario(_while_somebody_waits, _S, _D, calls=5),
     "two in line": _scenario(_two_in_line, _S, calls=3),
+    "in line for a rate": _scenario(_in_line_for_a_rate, _S),
 }

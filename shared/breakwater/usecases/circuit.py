@@ -130,8 +130,9 @@ def _next_batch(deps: Deps, route: Route, state: RouteState) -> str:
         return "batch_woken"
     if told is not None:
         return told
-    if state.due_at is not None:
-        deps.store.put_route(state, ramp.timed(replace(state, due_at=None)))
+    rest = ramp.timed(replace(state, due_at=None))
+    if rest != state:  # a nudge before its time changes nothing
+        deps.store.put_route(state, rest)
     return "drained"
 
 
