@@ -26,7 +26,8 @@ costs by itself, once for one that takes as long as such answers do. Ours is han
 checked, and answered with a stored job; the baseline through a function that puts a message and answers (without a
 gateway, and asking for no key), and as a bare message; the durable function is one asynchronous invocation. The
 emulator is one process that serves tables, queues and functions alike, so a design that writes down more asks more of
-it than of AWS.
+it than of AWS. Ours keeps the example policy's limit of five jobs of this workflow at the provider at once, where a job
+takes a second at least: about five calls a second, one where an answer takes 5 s, whatever the machine.
 """
 _SETTLED = """Method: a background job is handed in, the provider takes it, we end it there, and its sender's webhook
 brings it back: gateway, signature, queue, question for the result, all writes. One job at a time on a warm stack.
