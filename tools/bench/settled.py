@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 
@@ -34,7 +32,7 @@ class Settled:
 
 
 def measure(cloud: LocalCloud, jobs: int) -> Settled:
-    """On a stack that `versus` deployed."""
+    """On a stack that stands, beside its simulated provider."""
     headers = {"authorization": f"Bearer {cloud.remembered()['api_key']}"}
     with (
         httpx.Client(base_url=cloud.api_url, headers=headers, timeout=35, trust_env=False) as api,
@@ -51,18 +49,9 @@ def _one(api: httpx.Client, simulator: SimulatorClient) -> tuple[float, float]:
     """Handed in to called, and ended there to settled here, of one job."""
     handed = time.time() * 1000
     job_id = submit(api, _ASK)
-    waiting = _until(lambda: api.get(f"/v1/jobs/{job_id}").json(), lambda job: job.get("provider_job_id"))
+    there = simulator.wait_for(lambda: api.get(f"/v1/jobs/{job_id}").json().get("provider_job_id"), timeout=30)
     called = min(one.at_ms for one in simulator.ledger(method="POST") if job_id in one.metadata.values())
     time.sleep(1)  # the worker is done with it, as after a minute
     ended = time.time() * 1000
-    simulator.end_response(waiting["provider_job_id"])
+    simulator.end_response(there)
     return called - handed, follow(api, job_id)["completed_at"] - ended
-
-
-def _until(look: Callable[[], Any], there: Callable[[Any], Any]) -> Any:
-    until = time.monotonic() + 30
-    while not there(found := look()):
-        if time.monotonic() > until:
-            raise TimeoutError(f"nothing after 30 s: {found}")
-        time.sleep(0.1)
-    return found

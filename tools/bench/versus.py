@@ -88,11 +88,10 @@ def _take(simulator: SimulatorClient, answer_ms: int) -> None:
 
 
 def deploy(cloud: LocalCloud) -> None:
-    """Our stack beside a simulated provider; once is enough."""
-    if "api_key" not in cloud.remembered():
-        cloud.start(simulator=True)
-        cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
-        seed(cloud)
+    """Our stack beside a simulated provider."""
+    cloud.start(simulator=True)
+    cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
+    seed(cloud)
 
 
 def _widening(most: int) -> list[int]:

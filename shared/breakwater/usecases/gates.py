@@ -142,14 +142,7 @@ def _capacity(deps: Deps, job: Job, policy: Policy, route: Route, state: RouteSt
     if isinstance(taken, capacity.Full):
         if sheds(policy, job.lane, job.priority):
             return Held(ev.Shed())
-        waiting = ev.Waiting(
-            at=job.ready_at,
-            reason=Reason.NO_CAPACITY,
-            scope=taken.scope,
-            rank=place,
-            recheck_at=recheck_at(now, job.waits),
-        )
-        return Held(waiting, taken.in_line)
+        return Held(_in_line(job, policy, Reason.NO_CAPACITY, taken.scope, now), taken.in_line)
     held = _closed_meanwhile(deps, job, policy, route, state, now)
     if held is not None:
         capacity.give_back(deps, job, taken)
@@ -161,7 +154,7 @@ def _capacity(deps: Deps, job: Job, policy: Policy, route: Route, state: RouteSt
     if job.lane in PEOPLE_WAIT:  # it asks again itself, for as long as somebody waits
         return Held(ev.Waiting(at=until + int(deps.draw() * _SPREAD), reason=Reason.RATE_LIMITED))
     pace(deps, route, until)
-    return Held(_in_line(job, policy, route, now))
+    return Held(_in_line(job, policy, Reason.RATE_LIMITED, rate_scope(route.route_key), now))
 
 
 def _closed_meanwhile(
@@ -174,15 +167,18 @@ def _closed_meanwhile(
 
 def _behind_others(job: Job, policy: Policy, route: Route, state: RouteState | None, now: int) -> ev.Waiting | None:
     """Others stand in line for the route's rates: no look, no try, until the line's own clock wakes this one."""
-    ours = job.lane in PEOPLE_WAIT or job.woken_for == rate_scope(route.route_key)
-    return None if ours or state is None or not state.paced(now) else _in_line(job, policy, route, now)
+    scope = rate_scope(route.route_key)
+    if job.lane in PEOPLE_WAIT or job.woken_for == scope or state is None or not state.paced(now):
+        return None
+    return _in_line(job, policy, Reason.RATE_LIMITED, scope, now)
 
 
-def _in_line(job: Job, policy: Policy, route: Route, now: int) -> ev.Waiting:
+def _in_line(job: Job, policy: Policy, reason: Reason, scope: str, now: int) -> ev.Waiting:
+    """It keeps its age, and is woken when the scope has room."""
     return ev.Waiting(
         at=job.ready_at,
-        reason=Reason.RATE_LIMITED,
-        scope=rate_scope(route.route_key),
+        reason=reason,
+        scope=scope,
         rank=rank(policy, job.priority, job.ready_at),
         recheck_at=recheck_at(now, job.waits),
     )

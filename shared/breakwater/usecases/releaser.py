@@ -126,11 +126,11 @@ def _room_for(deps: Deps, scope: str, job: Job) -> tuple[int, list[Slot]]:
     if scope == paused_scope(job.workflow):
         held = paused(deps.control.switches(), now, job.workflow, job.priority)
         return (0 if held else BATCH), []
+    if scope == rate_scope(route.route_key):
+        return _rate_room(deps, job, route, now), []
     state = deps.store.route(route.route_key)
     if scope == route_scope(route.route_key) and effective(state, route.limits.concurrency, now) == 0:
         return 0, []
-    if scope == rate_scope(route.route_key):
-        return _rate_room(deps, job, route, now), []
     limits = capacity.limits(deps, job, policy, route, state, now)
     limit = next((one for one in limits if one.scope == scope), None)
     return capacity.room(deps, limit) if limit else (BATCH, [])

@@ -8,6 +8,7 @@ import pytest
 
 from breakwater.domain.records import PACE_LOST
 from breakwater.domain.states import Reason, Status
+from breakwater.usecases.circuit import close
 from tests.support.limited import limited, owner, run_in
 from tests.support.world import World
 
@@ -124,8 +125,6 @@ def test_two_turns_at_once_wake_for_one():
 
 def test_a_closed_route_keeps_its_line_and_goes_on_when_it_opens():
     """The hint is obeyed first; then the line leaves at the rate's pace, and nothing is forgotten."""
-    from breakwater.usecases.circuit import close  # noqa: PLC0415 - beside its only use
-
     world, ids = saturated(40)
     route = world.deps.catalogue.route("plain")
     close(world.deps, route, until=world.clock.now() + 30 * SECOND, reason="x", by="ann")
