@@ -66,15 +66,13 @@ def tables(dynamo_cloud: LocalCloud) -> Tables:
 @pytest.fixture(scope="session")
 def deployed_stack() -> Iterator[LocalCloud]:
     """The bundle as `sam deploy` deploys it, seeded, with the simulator as every provider."""
-    from tools.localcloud.seed import provider_base_urls, seed  # noqa: PLC0415 - only these tests need it
+    from tools.localcloud.seed import stand_up  # noqa: PLC0415 - only these tests need it
 
     cloud = _cloud(f"test-{_run()}-stack")
     with _users(cloud) as users:
         if not users:
             try:
-                cloud.start(simulator=True)
-                cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
-                seed(cloud)
+                stand_up(cloud)
             except BaseException:
                 cloud.stop()
                 raise

@@ -21,6 +21,7 @@ from typing import Any
 from tools.bench import calls, coldstart, growth, overhead, report, settled, streams, versus
 from tools.bench.template import functions
 from tools.localcloud import LocalCloud
+from tools.localcloud.seed import stand_up
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "docs" / "benchmarks"
@@ -33,6 +34,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer runs: minutes instead of a quarter of an hour")
     parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
     wanted = parser.parse_args()
+    os.environ["LAMBDA_WARM_TTL_SECONDS"] = "7200"  # a function that was warmed up stays warm
     file = OUT / "results.json"
     OUT.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
@@ -115,7 +117,7 @@ def _versus(cloud: LocalCloud, quick: bool) -> Any:
 
 
 def _settled(cloud: LocalCloud, quick: bool) -> Any:
-    versus.deploy(cloud)
+    stand_up(cloud)
     return asdict(settled.measure(cloud, 10 if quick else 30))
 
 

@@ -20,14 +20,15 @@ a processor, plus 6 ms a request and 150 ms for a provider's or receiver's answe
 date, sources and assumptions; free tiers, logs and data transfer are left out). ![](money.png)
 """
 _VERSUS = """Method: the same question to the same simulated provider, read in its ledger; all in turns on one
-local cloud, ten functions at once at most where a queue feeds them. Ours asks in the provider's background mode and is
-called back, the others wait inside the function: once for a provider that answers at once, which shows what each design
-costs by itself, once for one that takes as long as such answers do. Ours is handed in over HTTP with a key that is
-checked, and answered with a stored job; the baseline through a function that puts a message and answers (without a
-gateway, and asking for no key), and as a bare message; the durable function is one asynchronous invocation. The
+local cloud, ten functions at once at most where a queue feeds them, each contestant warmed up until it needs no further
+process. Ours asks in the provider's background mode and is called back, the others wait inside the function: once for a
+provider that answers at once, which shows what each design costs by itself, once for one that takes as long as such
+answers do. Ours is handed in over HTTP with a key that is checked, and answered with a stored job; the baseline through
+a function that puts a message and answers (without a gateway, and asking for no key), and as a bare message; the
+durable function is one asynchronous invocation. The baseline's queue hands on five messages at once where that is best
+for it, one where each waits. Ours runs without the limits of the example policies, for the others have none. The
 emulator is one process that serves tables, queues and functions alike, so a design that writes down more asks more of
-it than of AWS. Ours keeps the example policy's limit of five jobs of this workflow at the provider at once, where a job
-takes a second at least: about five calls a second, one where an answer takes 5 s, whatever the machine.
+it than of AWS.
 """
 _SETTLED = """Method: a background job is handed in, the provider takes it, we end it there, and its sender's webhook
 brings it back: gateway, signature, queue, question for the result, all writes. One job at a time on a warm stack.

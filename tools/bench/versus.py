@@ -21,6 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -32,14 +33,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tests.bench.outage.plain import NAME, Plain, any_role
 from tools.localcloud import LocalCloud
 from tools.localcloud.emulator import REGION
-from tools.localcloud.seed import provider_base_urls, put_api_key, seed
+from tools.localcloud.seed import put_api_key, stand_up
 from tools.simulator.client import SimulatorClient
 
 ROOT = Path(__file__).resolve().parents[2]
 DURABLE = "durable"
 SLOW_MS = 5_000
 _WAIT_SECONDS = 90.0
-Send = Callable[[str], None]
+_AT_ONCE = 10  # functions of a queue, as in our template
+_ROUNDS = 6  # of warming up, at most
+Send = Callable[[str], Callable[[], None] | None]  # hands a job in; what it returns waits until the job is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class Race:
 
 def measure(cloud: LocalCloud, submitters: tuple[int, ...], jobs: int) -> list[Race]:
     """Deploy all, warm up, then race."""
-    deploy(cloud)
+    stand_up(cloud)
+    _lift_limits(cloud)
     message, function = _plain(cloud)
     contestants = {
         "Breakwater": _ours(cloud),
@@ -67,11 +71,11 @@ def measure(cloud: LocalCloud, submitters: tuple[int, ...], jobs: int) -> list[R
     }
     races = []
     with SimulatorClient(cloud.simulator.url) as simulator:
-        for name, send in contestants.items():
-            for width in _widening(max(submitters)):
-                _race(name, send, width, 2 * width, simulator)
         for answer_ms in (0, SLOW_MS):
             _take(simulator, answer_ms)
+            _feed(cloud, 1 if answer_ms else 5)
+            for name, send in contestants.items():
+                _warm_up(cloud, partial(_race, name, send, simulator=simulator, answer_ms=answer_ms), submitters, jobs)
             for number in submitters:
                 races += [_race(name, send, number, jobs, simulator, answer_ms) for name, send in contestants.items()]
         simulator.clear_faults()
@@ -87,30 +91,65 @@ def _take(simulator: SimulatorClient, answer_ms: int) -> None:
         simulator.fault(kind="background", delay_ms=answer_ms, outcome="completed", count=None)
 
 
-def deploy(cloud: LocalCloud) -> None:
-    """Our stack beside a simulated provider."""
-    cloud.start(simulator=True)
-    cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
-    seed(cloud)
+def _lift_limits(cloud: LocalCloud) -> None:
+    """Our stack without its examples' limits: the others have none, and what is measured is no number of a policy."""
+    lambdas = cloud.client("lambda")
+    content = {"ZipFile": _unlimited(cloud.build() / "CodeLayer")}
+    lifted = lambdas.publish_layer_version(LayerName="unlimited-code", Content=content)["LayerVersionArn"]
+    for function in lambdas.list_functions()["Functions"]:
+        arns = [one["Arn"] for one in function.get("Layers", ())]
+        wanted = [lifted if "-code:" in arn else arn for arn in arns]
+        if wanted != arns:
+            lambdas.update_function_configuration(FunctionName=function["FunctionName"], Layers=wanted)
 
 
-def _widening(most: int) -> list[int]:
-    """Start-up is not what is measured, and many starts at once starve all: twice as many submitters each time."""
-    return [width for width in (1, 2, 4, 8, 16) if width < most] + [most]
+def _unlimited(layer: Path) -> bytes:
+    """The code layer as it was built, but for the limits in its policies."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(one for one in layer.rglob("*") if one.is_file()):
+            content = file.read_bytes()
+            if file.name == "policies.json":
+                compiled = json.loads(content)
+                for one in (*compiled["routes"].values(), *compiled["policies"].values()):
+                    one.pop("limits", None)
+                content = json.dumps(compiled).encode()
+            archive.writestr(str(file.relative_to(layer)), content)
+    return packed.getvalue()
 
 
-def _race(name: str, send: Send, submitters: int, jobs: int, simulator: SimulatorClient, answer_ms: int = 0) -> Race:
+def _warm_up(cloud: LocalCloud, race: Callable[[int, int], Race], submitters: tuple[int, ...], jobs: int) -> None:
+    """Start-up is not what is measured, and many starts at once starve all: twice as many submitters each time.
+
+    Then the race as it will be, until no function needs one more process for it.
+    """
+    most = max(submitters)
+    for width in (1, 2, 4, 8, 16):
+        if width < most:
+            race(width, 2 * width)
+    for _ in range(_ROUNDS):
+        before = cloud.emulator.processes
+        race(most, jobs)
+        if cloud.emulator.processes <= before:
+            return
+
+
+def _race(name: str, send: Send, submitters: int, jobs: int, simulator: SimulatorClient, answer_ms: int) -> Race:
     run, handed = uuid.uuid4().hex[:10], {}
 
-    def one(n: int) -> None:
+    def one(n: int) -> Callable[[], None] | None:
         key = f"race-{run}-{n:04d}"
         handed[key] = time.time() * 1000
         with suppress(httpx.HTTPError, BotoCoreError, ClientError):  # not taken: its call will be missing
-            send(key)
+            return send(key)
+        return None
 
     with ThreadPoolExecutor(submitters) as pool:
-        list(pool.map(one, range(jobs)))
+        rest = list(pool.map(one, range(jobs)))
     called = _calls(simulator, run, jobs)
+    for over in rest:  # what a job still does after its call must not weigh on the next contestant
+        if over is not None:
+            over()
     waits = [called[key] - at for key, at in handed.items() if key in called]
     seconds = (max(called.values()) - min(handed.values())) / 1000 if called else float("inf")
     median = statistics.median(waits) if waits else float("inf")
@@ -136,12 +175,22 @@ def _ours(cloud: LocalCloud) -> Send:
     headers = {"authorization": f"Bearer {key}"}
     client = httpx.Client(base_url=cloud.api_url, headers=headers, timeout=180, limits=limits, trust_env=False)
 
-    def send(name: str) -> None:
+    def send(name: str) -> Callable[[], None]:
         content = [{"role": "user", "content": f"{name} please"}]
         body = {"workflow": "support_summary", "input": {"messages": content}}
-        client.post("/v1/jobs", json=body, headers={"idempotency-key": name}).raise_for_status()
+        taken = client.post("/v1/jobs", json=body, headers={"idempotency-key": name}).raise_for_status()
+        return partial(_until_over, client, taken.headers["location"])
 
     return send
+
+
+def _until_over(client: httpx.Client, location: str) -> None:
+    until = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < until:
+        job = client.get(location).json()
+        if job["final"] and not job["owed"]:
+            return
+        time.sleep(0.5)
 
 
 def _plain(cloud: LocalCloud) -> tuple[Send, Send]:
@@ -149,8 +198,6 @@ def _plain(cloud: LocalCloud) -> tuple[Send, Send]:
     plain = Plain(cloud, f"{cloud.simulator.url}/openai/v1")
     plain.deploy()
     lambdas, sqs = cloud.client("lambda"), cloud.client("sqs")
-    mapping = lambdas.list_event_source_mappings(FunctionName=f"{NAME}-background")["EventSourceMappings"][0]
-    lambdas.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": 10})  # as ours
 
     def send(name: str) -> None:
         sqs.send_message(QueueUrl=plain.queue_url, MessageBody=json.dumps({"key": name, "text": "please"}))
@@ -159,6 +206,15 @@ def _plain(cloud: LocalCloud) -> tuple[Send, Send]:
         lambdas.invoke(FunctionName=f"{NAME}-admit", Payload=json.dumps({"key": name, "text": "please"}).encode())
 
     return send, ask
+
+
+def _feed(cloud: LocalCloud, batch: int) -> None:
+    """The queue's function in its best form: as many at once as ours, and no message behind another that waits."""
+    lambdas = cloud.client("lambda")
+    mapping = lambdas.list_event_source_mappings(FunctionName=f"{NAME}-background")["EventSourceMappings"][0]
+    lambdas.update_event_source_mapping(
+        UUID=mapping["UUID"], BatchSize=batch, ScalingConfig={"MaximumConcurrency": _AT_ONCE}
+    )
 
 
 def _durable(cloud: LocalCloud) -> Send:

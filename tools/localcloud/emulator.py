@@ -35,6 +35,12 @@ class Emulator:
         return self._processes.get(NAME)
 
     @property
+    def processes(self) -> int:
+        """How many it consists of by now: itself, and one for each function instance it keeps."""
+        running = self.running
+        return len(running.members()) if running is not None else 0
+
+    @property
     def endpoint(self) -> str:
         """Where it listens."""
         if (running := self.running) is None:

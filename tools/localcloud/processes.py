@@ -35,6 +35,10 @@ class Running:
         """Whether it still runs (and is not another program that got its number)."""
         return bool(self.started) and _started(self.pid) == self.started
 
+    def members(self) -> list[int]:
+        """Itself and what it started, as far as they still run."""
+        return _group_members(self.pid) if self.alive() else []
+
 
 class Processes:
     """The background programs of one local cloud, by name, kept in a file."""

@@ -43,6 +43,13 @@ def provider_base_urls(simulator: str, environ: Mapping[str, str] = os.environ) 
     return json.dumps(urls)
 
 
+def stand_up(cloud: LocalCloud) -> None:
+    """A stack that can work, whose every provider is the simulator: for experiments and tests."""
+    cloud.start(simulator=True)
+    cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
+    seed(cloud)
+
+
 def seed(cloud: LocalCloud) -> dict[str, str]:
     """Put the API key and the secrets in place; a second time, what was made stays. Returns what to tell people."""
     known = cloud.remembered()

@@ -25,7 +25,7 @@ from tests.bench.outage.load import OWNERS, Baseline, Load, Ours, widen
 from tests.bench.outage.plain import Plain
 from tests.bench.outage.ratios import ratios
 from tools.localcloud import LocalCloud
-from tools.localcloud.seed import provider_base_urls, put_api_key, seed
+from tools.localcloud.seed import put_api_key, stand_up
 from tools.simulator.client import SimulatorClient
 
 ROOT = Path(__file__).parents[3]
@@ -45,9 +45,7 @@ def main() -> None:
     os.environ["LAMBDA_WARM_TTL_SECONDS"] = "7200"  # a worker that was begun in the warm-up lasts
     cloud = LocalCloud(ROOT, f"bench-{uuid.uuid4().hex[:6]}", quiet=False)
     try:
-        cloud.start(simulator=True)
-        cloud.deploy(ProviderBaseUrls=provider_base_urls(cloud.simulator.url, {}))
-        seed(cloud)
+        stand_up(cloud)
         found = _experiment(cloud, given)
         OUT.mkdir(parents=True, exist_ok=True)
         (OUT / "outage.json").write_text(json.dumps(found))
