@@ -1,6 +1,6 @@
 """`make bench`: measure everything, print one table, write `docs/benchmarks/results.md`, `results.json` and plots.
 
-python -m tools.bench [--quick] [--only cold,calls,overhead,streams,growth,versus,settled]
+python -m tools.bench [--quick] [--only cold,calls,overhead,peers,streams,growth,versus,settled]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tools.bench import calls, coldstart, growth, overhead, report, settled, streams, versus
+from tools.bench import calls, coldstart, growth, overhead, peers, report, settled, streams, versus
 from tools.bench.template import functions
 from tools.localcloud import LocalCloud
 from tools.localcloud.seed import stand_up
@@ -98,6 +98,10 @@ def _calls(cloud: LocalCloud, _quick: bool) -> Any:
     ]
 
 
+def _peers(cloud: LocalCloud, _quick: bool) -> Any:
+    return [asdict(one) for one in peers.measure(cloud, json.loads(calls.PRICES.read_text()))]
+
+
 def _overhead(cloud: LocalCloud, quick: bool) -> Any:
     return [asdict(one) for one in overhead.measure(cloud.endpoint, 100 if quick else 500)]
 
@@ -125,6 +129,7 @@ PARTS: dict[str, Callable[[LocalCloud, bool], Any]] = {
     "cold": _cold,
     "calls": _calls,
     "overhead": _overhead,
+    "peers": _peers,  # after it: what the baseline imports hooks itself into every SDK client
     "streams": _streams,
     "growth": _growth,
     "versus": _versus,

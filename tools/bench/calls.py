@@ -279,9 +279,11 @@ def _polls(bench: Bench, key: str) -> None:
         bench.pump()
 
 
+SYNCHRONOUS = "submit + synchronous job"
+BACKGROUND = "submit + 60 s background job, webhook, callback"
 SCENARIOS: tuple[tuple[str, Play], ...] = (
-    ("submit + synchronous job", _sync),
-    ("submit + 60 s background job, webhook, callback", _background),
+    (SYNCHRONOUS, _sync),
+    (BACKGROUND, _background),
     ("synchronous, one retry", _retry),
     ("synchronous, one fallback", _fallback),
     ("background, ten polls", _polls),
@@ -302,9 +304,9 @@ def catalogue() -> Any:
     return found
 
 
-def measure(endpoint: str) -> list[Cost]:
-    """Every scenario, twice in a world of its own: the first job warms what is cached, the second is counted."""
-    return [_measure(endpoint, name, play) for name, play in SCENARIOS]
+def measure(endpoint: str, *names: str) -> list[Cost]:
+    """Every scenario (or those named), twice in a world of its own: first what is cached is warmed, then it counts."""
+    return [_measure(endpoint, name, play) for name, play in SCENARIOS if not names or name in names]
 
 
 def _measure(endpoint: str, name: str, play: Play) -> Cost:

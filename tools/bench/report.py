@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tools.bench.calls import BACKGROUND
+from tools.bench.overhead import OURS, YARDSTICK_MS
+
 Found = Mapping[str, Any]
-_BACKGROUND = "submit + 60 s background job, webhook, callback"
 _DRIFT = 1.1
+_CPU_MS = 3
 _COLD = """Method: AWS's Runtime Interface Emulator starts `python -m awslambdaric` with nothing but the function and
 its built layers (byte code inside) on the path. INIT ends when the handler is imported; the second figure adds the
 first invocation (clients built, policies read). All functions in turns, medians. The naive handler imports
@@ -18,6 +21,18 @@ one SQS request to send, one to receive, one to delete. Units by DynamoDB's rule
 Caches are warm, ids as long as real ones, two scopes limited. Billed time: CPU as measured, at the function's share of
 a processor, plus 6 ms a request and 150 ms for a provider's or receiver's answer (`tools/bench/prices.json` has the
 date, sources and assumptions; free tiers, logs and data transfer are left out). ![](money.png)
+"""
+_OVERHEAD = """Method: CPU time of the process for each request, from the gateway's event to its answer, SDK included.
+Milliseconds say as much of the machine as of the code: the CPU time of `import openai`, taken in the same run, tells
+how slow this one is, and the aims are for one where it takes 616 ms. A submit makes three requests with the SDK, a
+delivery two, a read one: nearly all of it is the SDK's work, as the last rows show, where its clients do nothing.
+"""
+_PEERS = """Method: the baseline's own code runs in one process against the emulator and the simulator, its requests
+counted as the SDK sends them, its own time billed as ours is; what the provider takes is added to whoever waits for it.
+Every job is handed in over an HTTP API. All wait at the memory of our worker. Of the durable function only what AWS
+names is counted: an invocation, the wait, an operation each for the execution and its one step; its own time is left
+out. Ours runs synchronously where the provider takes 150 ms, in the provider's background mode where it takes a minute,
+and does more for its money: two limited scopes, a lease, events, a callback, a ledger of costs.
 """
 _VERSUS = """Method: the same question to the same simulated provider, read in its ledger; all in turns on one
 local cloud, ten functions at once at most where a queue feeds them, each contestant warmed up until it needs no further
@@ -54,8 +69,7 @@ def summary(found: Found) -> str:
 def _aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
     yield from _cold_aims(found)
     yield from _call_aims(found)
-    for one in found.get("overhead", ())[1:]:
-        yield f"CPU, {one['name']}", "p50 ≤ 3 ms", f"p50 {one['p50']:.2f}, p99 {one['p99']:.2f} ms", one["p50"] <= 3  # noqa: PLR2004
+    yield from _overhead_aims(found)
     yield from _stream_aims(found)
     yield from _versus_aims(found)
     for action in ("sweep", "admit", "attempt"):
@@ -64,6 +78,16 @@ def _aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
             told = " → ".join(f"{one['requests']}" for one in points)
             flat = points[-1]["requests"] <= points[0]["requests"] * _DRIFT + 1
             yield f"requests of one {action}, {points[0]['around']} → {points[-1]['around']}", "flat", told, flat
+
+
+def _overhead_aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
+    aim = f"p50 ≤ {_CPU_MS} ms where `import openai` takes {YARDSTICK_MS} ms"
+    for one in found.get("overhead", ())[1:]:
+        if one["name"].endswith(OURS):
+            continue
+        there = one["p50"] / one["slower"]
+        told = f"{there:.1f} ms ({one['p50']:.1f} here, where it takes {one['slower'] * YARDSTICK_MS:.0f} ms)"
+        yield f"CPU, {one['name']}", aim, told, there <= _CPU_MS
 
 
 def _stream_aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
@@ -102,7 +126,7 @@ def _cold_aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
 
 
 def _call_aims(found: Found) -> Iterator[tuple[str, str, str, bool]]:
-    job = next((one for one in found.get("calls", ()) if one["name"] == _BACKGROUND), None)
+    job = next((one for one in found.get("calls", ()) if one["name"] == BACKGROUND), None)
     if job is None:
         return
     dollars = sum(job["dollars_a_million"].values())
@@ -160,14 +184,28 @@ def _calls(jobs: Any) -> str:
         f"{sum(one['dollars_a_million'].values()):.2f} |"
         for one in jobs
     ]
-    job = next(one for one in jobs if one["name"] == _BACKGROUND)
+    job = next(one for one in jobs if one["name"] == BACKGROUND)
     rows.append(
-        f"\n{_BACKGROUND}, request by request (`w` and `r`: units; META is {job['meta_bytes']} bytes at most):\n\n```"
+        f"\n{BACKGROUND}, request by request (`w` and `r`: units; META is {job['meta_bytes']} bytes at most):\n\n```"
     )
     for one in job["invocations"]:
         rows.append(one["function"])
         rows += [f"    {each}" for each in one["requests"]]
     return "\n".join([*rows, "```"])
+
+
+def _peers(jobs: Any) -> str:
+    rows = [
+        _PEERS,
+        "| the provider takes | contestant | requests to AWS | write units | own ms | USD/million |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    rows += [
+        f"| {one['wait_ms'] / 1000:g} s | {one['name']} | {one['requests'] or '—'} | {one['writes'] or '—'} "
+        f"| {one['own_ms']:.0f} | {one['dollars_a_million']:.2f} |"
+        for one in jobs
+    ]
+    return "\n".join(rows)
 
 
 def _streams(answers: Any) -> str:
@@ -185,13 +223,15 @@ def _streams(answers: Any) -> str:
 
 
 def _overhead(kinds: Any) -> str:
-    rows = ["Method: CPU time of the process for each request, from the gateway's event to its answer, SDK included.\n"]
-    rows.append(
-        "| request | p50, ms | p99, ms | where own time goes (profiled, ms a request) |\n| --- | ---: | ---: | --- |"
-    )
+    rows = [
+        _OVERHEAD,
+        "| request | p50, ms | p99, ms | of one SDK request | where own time goes (profiled, ms a request) |",
+        "| --- | ---: | ---: | ---: | --- |",
+    ]
     for one in kinds:
         where = ", ".join(f"{name} {ms:.2f}" for name, ms in one["profile"][:6])
-        rows.append(f"| {one['name']} | {one['p50']:.2f} | {one['p99']:.2f} | {where} |")
+        ratio = one["p50"] / kinds[0]["p50"]
+        rows.append(f"| {one['name']} | {one['p50']:.2f} | {one['p99']:.2f} | {ratio:.1f} | {where} |")
     return "\n".join(rows)
 
 
@@ -236,6 +276,7 @@ def _settled(found: Any) -> str:
 _PARTS = (
     ("cold", "Cold start", _cold),
     ("calls", "Requests and money of one job", _calls),
+    ("peers", "The same job where a function waits for the provider", _peers),
     ("overhead", "Own time of a request", _overhead),
     ("streams", "Streams", _streams),
     ("growth", "Growth", _growth),

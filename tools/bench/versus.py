@@ -74,10 +74,11 @@ def measure(cloud: LocalCloud, submitters: tuple[int, ...], jobs: int) -> list[R
         for answer_ms in (0, SLOW_MS):
             _take(simulator, answer_ms)
             _feed(cloud, 1 if answer_ms else 5)
-            for name, send in contestants.items():
-                _warm_up(cloud, partial(_race, name, send, simulator=simulator, answer_ms=answer_ms), submitters, jobs)
             for number in submitters:
-                races += [_race(name, send, number, jobs, simulator, answer_ms) for name, send in contestants.items()]
+                for name, send in contestants.items():
+                    race = partial(_race, name, send, simulator=simulator, answer_ms=answer_ms)
+                    _warm_up(cloud, race, number, jobs)
+                    races.append(race(number, jobs))
         simulator.clear_faults()
     return races
 
@@ -118,18 +119,18 @@ def _unlimited(layer: Path) -> bytes:
     return packed.getvalue()
 
 
-def _warm_up(cloud: LocalCloud, race: Callable[[int, int], Race], submitters: tuple[int, ...], jobs: int) -> None:
+def _warm_up(cloud: LocalCloud, race: Callable[[int, int], Race], submitters: int, jobs: int) -> None:
     """Start-up is not what is measured, and many starts at once starve all: twice as many submitters each time.
 
-    Then the race as it will be, until no function needs one more process for it.
+    Then the race as it will be, until no function needs one more process for it. Right before it counts: what idled
+    while the others raced has left the machine's memory.
     """
-    most = max(submitters)
     for width in (1, 2, 4, 8, 16):
-        if width < most:
+        if width < submitters:
             race(width, 2 * width)
     for _ in range(_ROUNDS):
         before = cloud.emulator.processes
-        race(most, jobs)
+        race(submitters, jobs)
         if cloud.emulator.processes <= before:
             return
 
