@@ -111,7 +111,7 @@ def _streams(cloud: LocalCloud, _quick: bool) -> Any:
 
 
 def _growth(cloud: LocalCloud, quick: bool) -> Any:
-    stored, backlog = ((1_000, 10_000), (100, 1_000)) if quick else ((10_000, 100_000), (100, 10_000))
+    stored, backlog = ((1_000, 10_000), (100, 1_000)) if quick else ((10_000, 100_000, 1_000_000), (100, 10_000))
     return [asdict(one) for one in growth.measure(cloud.endpoint, stored, 50, backlog)]
 
 

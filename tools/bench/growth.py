@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,7 +23,7 @@ from tests.support.builders import make_job
 from tests.support.limited import limited, owner
 from tools.bench.calls import Bench, catalogue
 
-_BATCH = 25
+_BATCH, _FILLERS = 25, 4
 _HOT = 2_000  # the limit of a hot route
 
 
@@ -88,11 +90,18 @@ def _hot_route(endpoint: str) -> list[Point]:
 def _fill(bench: Bench, number: int) -> None:
     """Settled jobs straight into the table; 25 a request, and nobody counts."""
     template = make_job(status=Status.SUCCEEDED)
-    for start in range(0, number, _BATCH):
+
+    def put(start: int) -> None:
         size = min(_BATCH, number - start)
-        jobs = [template.with_(job_id=f"job_{uuid.uuid4().hex}", owner_key=f"owner-{n % 1000}") for n in range(size)]
+        jobs = [
+            template.with_(job_id=f"job_{uuid.uuid4().hex}", owner_key=f"owner-{(start + n) % 1000}")
+            for n in range(size)
+        ]
         puts = [{"PutRequest": {"Item": to_wire(job_attributes(one.with_(due_at=None)))}} for one in jobs]
         bench.meter.peek.batch_write_item(RequestItems={bench.table: puts})
+
+    with ThreadPoolExecutor(_FILLERS) as pool:
+        deque(pool.map(put, range(0, number, _BATCH)), maxlen=0)
 
 
 def _drop_messages(bench: Bench) -> None:
