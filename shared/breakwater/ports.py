@@ -234,8 +234,11 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
         """META, read consistently."""
         ...
 
-    def get_with(self, job_id: str, prefix: str) -> tuple[Job | None, list[Child]]:
-        """META and the children whose key starts with `prefix`, in one consistent read; for few and small ones."""
+    def get_with(self, job_id: str, prefix: str, most: int) -> tuple[Job | None, list[Child]]:
+        """META and up to `most` children whose key starts with `prefix`, in one consistent read; for small ones.
+
+        Of inputs the last ones, of results the first: those that stand next to META.
+        """
         ...
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
@@ -259,6 +262,10 @@ class JobStore(CapacityStore, DeskStore, ScheduleStore, Protocol):
 
     def put_children(self, job_id: str, children: Sequence[Child], ttl: int | None) -> list[bool]:
         """Each put if absent, all in one request; false: something stands there (or a first try put it) and stays."""
+        ...
+
+    def keep_child(self, job_id: str, sk: str, ttl: int) -> bool:
+        """Raise when a child may be cleaned away (s since the epoch). Condition: it stands there, and goes sooner."""
         ...
 
     def child(self, job_id: str, sk: str) -> Child | None:

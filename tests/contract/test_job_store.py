@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from breakwater.domain.records import Child, Delivery, ProviderJob, RouteState
 from breakwater.ports import Committed, Conflicted, Guard
 from breakwater.store.items import due_shard
+from breakwater.store.table import DynamoJobStore
 from tests.support.builders import NOW, make_execution, make_job
 
 STATUSES = (
@@ -312,6 +314,17 @@ def test_a_route_state_is_written_under_the_revision_it_read(store):
     assert store.route(key).closed_until == NOW + 9
 
 
+def test_a_route_write_whose_answer_was_lost_meets_itself(dynamo_cloud, jobs_table):
+    """The SDK repeats it, and the repeat fails its condition against our own stamp: it landed."""
+    stamps = ["one", "one", "two"]
+    store = DynamoJobStore(dynamo_cloud.client("dynamodb"), jobs_table, lambda: stamps.pop(0))
+    closed = RouteState(route_key=f"route-{uuid.uuid4().hex}", closed_until=NOW, reason="pacing")
+
+    assert store.put_route(None, closed)
+    assert store.put_route(None, closed)  # the same write once more
+    assert not store.put_route(None, closed)  # somebody else's
+
+
 def test_usage_counts_each_execution_once(store):
     """Line and totals are one transaction."""
     owner = f"owner-{id(store)}"
@@ -341,10 +354,35 @@ def test_a_job_is_read_with_the_children_that_were_asked_for(store):
     job = created(store)
     for sk in ("EXECUTION#1", "INPUT#1", "INPUT#2", "LATE#1", "RESULT#1", "SEEN#1"):
         store.put_child(job.job_id, Child(sk=sk, data={"is": sk}), None)
-    for prefix, wanted in (("INPUT#", ["INPUT#1", "INPUT#2"]), ("RESULT#", ["RESULT#1"]), ("STATE#", [])):
-        read, children = store.get_with(job.job_id, prefix)
+    for prefix, wanted in (("INPUT#", ["INPUT#2", "INPUT#1"]), ("RESULT#", ["RESULT#1"]), ("STATE#", [])):
+        read, children = store.get_with(job.job_id, prefix, 9)
         assert (read, [one.sk for one in children]) == (job, wanted)
-    assert store.get_with("job_ghost", "INPUT#") == (None, [])
+    assert store.get_with("job_ghost", "INPUT#", 1) == (None, [])
+
+
+def test_a_job_is_found_however_many_children_stand_before_it(store):
+    """A client that polls by sending its request again leaves an input each time; more than one page of them."""
+    job = created(store)
+    for n in range(80):
+        store.put_child(job.job_id, Child(sk=f"INPUT#{n:04d}", body="x" * 15_000), None)
+
+    read, children = store.get_with(job.job_id, "INPUT#", 1)
+    assert read == job
+    assert len(children) <= 1
+
+
+def test_a_child_is_kept_longer_and_never_shorter(store):
+    """Only one that stands there and would go sooner; one without an end has none."""
+    job = created(store)
+    store.put_child(job.job_id, Child(sk="INPUT#1", body="{}"), 2_000_000_000)
+    store.put_child(job.job_id, Child(sk="INPUT#2", body="{}"), None)
+
+    assert store.keep_child(job.job_id, "INPUT#1", 2_000_000_100)
+    assert not store.keep_child(job.job_id, "INPUT#1", 2_000_000_100)
+    assert not store.keep_child(job.job_id, "INPUT#1", 1_900_000_000)
+    assert not store.keep_child(job.job_id, "INPUT#2", 2_000_000_100)
+    assert not store.keep_child(job.job_id, "INPUT#3", 2_000_000_100)
+    assert store.child(job.job_id, "INPUT#3") is None
 
 
 def test_children_are_put_at_once_and_none_is_replaced(store):

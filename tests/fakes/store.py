@@ -63,8 +63,9 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         item = self.items.get((f"JOB#{job_id}", "META"))
         return job_of(item) if item else None
 
-    def get_with(self, job_id: str, prefix: str) -> tuple[Job | None, list[Child]]:
-        return self.get(job_id), self.children(job_id, prefix)
+    def get_with(self, job_id: str, prefix: str, most: int) -> tuple[Job | None, list[Child]]:
+        children = self.children(job_id, prefix)
+        return self.get(job_id), children[:most] if prefix > "META" else children[::-1][:most]
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         return {one: job for one in job_ids if (job := self.get(one)) is not None}
@@ -114,6 +115,16 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         self.items[key] = to_wire(child_attributes(job_id, child, ttl))
         self._hook("put_child", "after")
         return child
+
+    def keep_child(self, job_id: str, sk: str, ttl: int) -> bool:
+        self._hook("keep_child", "before")
+        item = self.items.get((f"JOB#{job_id}", sk))
+        plain = from_wire(item) if item else {}
+        if plain.get("ttl", ttl) >= ttl:
+            return False
+        self.items[f"JOB#{job_id}", sk] = to_wire({**plain, "ttl": ttl})
+        self._hook("keep_child", "after")
+        return True
 
     def put_children(self, job_id: str, children: Sequence[Child], ttl: int | None) -> list[bool]:
         return [self.put_child(job_id, one, ttl) is one for one in children]

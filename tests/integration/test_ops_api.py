@@ -218,6 +218,8 @@ def test_jobs_are_searched_by_owner_and_by_the_clients_own_key(office):
     assert [one["job_id"] for one in found] == [job_id]
     assert office.get("/jobs", owner_key="acme", workflow="sync", key="order-9")["jobs"] == []
     assert office.call("GET", "/jobs")[0] == 400
+    status, said = office.call("GET", "/jobs", owner_key="acme", key="order-7")
+    assert (status, said["field"]) == (400, "workflow")  # an empty list would say that it never arrived
 
 
 def test_lists_go_on_where_a_page_ended(office):
@@ -232,6 +234,8 @@ def test_lists_go_on_where_a_page_ended(office):
     assert office.call("GET", "/dead-letters", limit=0)[0] == 400
     assert office.call("GET", "/dead-letters", cursor="x")[0] == 400
     assert office.call("GET", "/dead-letters", reason="nonsense")[0] == 400
+    for since in ("²", "9" * 5_000, "-1", "soon"):
+        assert office.call("GET", "/dead-letters", since=since)[0] == 400
     assert office.get("/dead-letters", workflow="fallback", since=1, until=2)["dead_letters"] == []
 
 
@@ -282,6 +286,10 @@ def test_many_are_previewed_replayed_paused_and_aborted(office):
     assert [one["batch_id"] for one in office.get("/batches")["batches"]] == ["batch-1"]
     assert office.get("/batches/batch-1")["counts"]["failed"] == 0
     assert office.call("GET", "/batches/unknown")[0] == 404
+    for name in ("INC/42", "INC 42", "ü"):  # no path could name it, so nobody could pause it
+        body = plain(batch_terms())
+        status, said = office.call("POST", "/batches", {**body, "terms": {**body["terms"], "request_id": name}})
+        assert (status, said["field"]) == (400, "terms.request_id")
 
 
 def test_a_key_is_shown_once_listed_and_revoked(office):
@@ -311,6 +319,39 @@ def test_owner_settings_are_read_and_replaced(office):
     assert office.get("/audit")["entries"][0]["before"]["budget_micros"] == 5
     office.table.put_owner = lambda *_all: False
     assert office.call("POST", "/owners/acme", {"settings": {}, "why": "at the same time"})[0] == 409
+
+
+@pytest.mark.parametrize(
+    ("owner", "settings", "field"),
+    [
+        ("*", {"per_provider": 5}, "settings.per_provider"),
+        ("*", {"budgets": {"hard_micros": 5}}, "settings.budgets"),
+        ("acme", {"per_provider": {"openai": 5}}, "settings.per_provider"),
+        ("acme", {"per_route": 3}, "settings.per_route"),
+        ("acme", {"per_route": {"plain": 0}}, "settings.per_route.plain"),
+        ("acme", {"concurrency": True}, "settings.concurrency"),
+        ("acme", {"budgets": {"hard_micros": "50000000"}}, "settings.budgets.hard_micros"),
+        ("acme", {"budgets": {"hard_micros": 5e7}}, "settings.budgets.hard_micros"),
+        ("acme", {"budgets": {"hard_micro": 1}}, "settings.budgets.hard_micro"),
+        ("acme", {"budgets": {"workflows": {"sync": {"hard": 1}}}}, "settings.budgets.workflows.sync.hard"),
+        ("acme", {"callback_hosts": "hooks.example.com"}, "settings.callback_hosts"),
+        ("acme", {"callback_hosts": ["https://hooks.example.com/x"]}, "settings.callback_hosts.0"),
+    ],
+)
+def test_a_slip_in_an_owners_settings_is_refused_by_name(office, owner, settings, field):
+    """Read later, it would be no limit and no budget at all; nothing is changed and nothing audited as done."""
+    status, said = office.call("POST", f"/owners/{owner}", {"settings": settings, "why": "a slip"})
+
+    assert (status, said["field"]) == (400, field)
+    assert office.get(f"/owners/{owner}")["settings"] == {}
+
+
+@pytest.mark.parametrize("owner", ["a/b", "a#b", "o\u0000x", "*", " "])
+def test_an_owner_that_no_path_could_name_gets_no_key(office, owner):
+    """Its settings and budget could never be reached."""
+    status, said = office.call("POST", "/keys", {"owner_key": owner, "scopes": ["read"], "why": "a new customer"})
+
+    assert (status, said["field"]) == (400, "owner_key")
 
 
 def test_switches_are_listed_thrown_and_lifted(office):

@@ -38,6 +38,7 @@ WRITES: Mapping[str, tuple[str, str]] = {
     "JobStore.renew": ("same `lease_epoch`, and not yet expired", "the lease is lost: stop working"),
     "JobStore.put_child": ("nothing stands under the child's key", "somebody wrote it first: go on with what stands"),
     "JobStore.put_children": ("of each: nothing stands under the child's key", "of each: what stands there stays"),
+    "JobStore.keep_child": ("it is there, and its `ttl` is sooner", "it is gone, or kept that long already"),
     "JobStore.record_delivery": (
         "nothing stands under endpoint and webhook id",
         "a repeat (same body) or a conflict (another body, kept under a name of its own)",
@@ -54,7 +55,13 @@ WRITES: Mapping[str, tuple[str, str]] = {
         "nothing stands under endpoint and provider job id",
         "it is known: what was written first stands",
     ),
-    "JobStore.put_route": ("`rev` as read, or nothing there", "read again and recompute, at most five times"),
+    "JobStore.put_route": (
+        "`rev` as read, or nothing there",
+        (
+            "read again and recompute, at most five times. Against an item that bears our own `write_id` it is no "
+            "failure: the first try landed"
+        ),
+    ),
     "JobStore.count_usage": (
         "one transaction: no line for this execution yet; its total is added to",
         "counted before: nothing to do",

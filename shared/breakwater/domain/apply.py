@@ -16,6 +16,7 @@ from breakwater.domain.timing import DAY
 _AT_REST: Mapping[str, Any] = {
     "execution": None,
     "slots": (),
+    "slots_since": None,
     "locked_until": None,
     "provider_job_id": None,
     "poll_at": None,
@@ -308,6 +309,7 @@ def _resumed(job: Job, event: ev.StreamResumed, _now: int) -> Job:
     return job.with_(
         execution=event.execution,
         lease_epoch=event.execution.epoch,
+        slots_since=job.slots_epoch if job.slots else None,  # they go on with the call
         locked_until=event.locked_until,
         reason=Reason.LEASED,
         poll_at=None,

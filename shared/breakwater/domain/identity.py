@@ -35,6 +35,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def encode(value: Any) -> bytes:
+    """JSON as stored: UTF-8, keys in order; lone surrogates are kept as escapes so that it always encodes."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
 def digest(*parts: str | bytes | None) -> bytes:
     """SHA-256 over length-prefixed parts, so that no two lists of parts collide; None differs from empty."""
     hashed = hashlib.sha256()

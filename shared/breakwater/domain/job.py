@@ -119,6 +119,7 @@ class Job:
     locked_until: int | None = None
     execution: Execution | None = None
     slots: tuple[SlotRef, ...] = ()
+    slots_since: int | None = None  # the epoch they were taken under, where a stream went on under a later one
 
     # at the provider
     provider_job_id: str | None = None
@@ -179,6 +180,13 @@ class Job:
     def in_review(self) -> bool:
         """It waits for a person's decision."""
         return self.status is Status.PENDING and self.lane is Lane.OWNER_REVIEW
+
+    @property
+    def slots_epoch(self) -> int:
+        """The lease epoch that its slots were taken under."""
+        if self.slots_since is not None:
+            return self.slots_since
+        return self.execution.epoch if self.execution is not None else self.lease_epoch
 
     def lease_live(self, now: int) -> bool:
         """A worker may still be at it."""

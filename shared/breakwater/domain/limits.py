@@ -18,6 +18,7 @@ from breakwater.domain.records import RouteState
 from breakwater.domain.routes import Route
 from breakwater.domain.slots import UNBOUNDED, ScopeLimit
 
+_RATE = "rate:"
 EVERYBODY = "*"  # the owner whose settings hold for all
 
 
@@ -28,7 +29,12 @@ def route_scope(route_key: str) -> str:
 
 def rate_scope(route_key: str) -> str:
     """Where those wait whom a rate of the route refused."""
-    return f"rate:{route_key}"
+    return _RATE + route_key
+
+
+def is_rate(scope: str) -> bool:
+    """Whether those who wait there wait for a rate."""
+    return scope.startswith(_RATE)
 
 
 def paused_scope(workflow: str) -> str:
@@ -90,7 +96,7 @@ def _people(
         yield f"{on_route}|{user}", route.limits.per_user
     yield in_workflow, policy.limits.per_owner
     yield on_route, route.limits.per_owner
-    yield on_route, _number((owner.get("per_route") or {}).get(route.route_key))
+    yield on_route, _number(_within(owner, "per_route", route.route_key))
     yield who, _number(owner.get("concurrency"))
 
 
@@ -119,8 +125,13 @@ def _key(name: str, job: Job, route: Route) -> str:
 def _everybody(route: Route, settings: Mapping[str, Any]) -> Iterator[tuple[str, int | None]]:
     """What the account as a whole may do at once: per endpoint family, model, provider, and in all."""
     for kind, value in (("endpoint", route.endpoint), ("model", route.model), ("provider", route.provider)):
-        yield f"all|{kind}:{_quoted(value)}", _number((settings.get(f"per_{kind}") or {}).get(value))
+        yield f"all|{kind}:{_quoted(value)}", _number(_within(settings, f"per_{kind}", value))
     yield "all", _number(settings.get("concurrency"))
+
+
+def _within(settings: Mapping[str, Any], name: str, key: str) -> Any:
+    found = settings.get(name)
+    return found.get(key) if isinstance(found, Mapping) else None
 
 
 def _number(value: Any) -> int | None:

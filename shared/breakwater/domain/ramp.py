@@ -177,7 +177,9 @@ def closed(  # noqa: PLR0913 - a closure says all of this
     """Closed until T because R; a later release time stands. `gently`: reopens with half its calls, else with one."""
     state = state or RouteState(route_key=route_key)
     if state.closed_until is not None and state.closed_until >= until and state.closed(now):
-        return None
+        # A circuit may be asked sooner than it said, what a hint or a person closed may not: the later time stays.
+        known_better = state.closed_by == CIRCUIT_SELF != by
+        return replace(state, reason=reason, closed_by=by) if known_better else None
     known = state.closed(now) and state.reason == reason
     current = max(PROBE, state.limit) if state.limit is not None else (configured or CEILING)
     number = current if state.closed(now) else max(PROBE, current // 2)

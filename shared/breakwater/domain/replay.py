@@ -24,6 +24,10 @@ MOST_ITEMS = 1_000
 Short = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=128, pattern=r"^[^\x00-\x1f]+$")
 ]
+# Names a batch in paths.
+RequestId = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._:@-]+$")
+]
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=3, max_length=500, pattern=r"^[^\x00-\x1f]+$")
 ]
@@ -64,7 +68,7 @@ class Terms(_Model):
     route: Short = SAME_ROUTE
     cost_reviewed: Literal[True]
     stop: Stop
-    request_id: Short
+    request_id: RequestId
     proof: Text | None = None
 
     @property
@@ -127,15 +131,18 @@ class Why(_Model):
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
-def read(kind: type[Kind], body: Any) -> Kind:
-    """A body as one of these; raises `InvalidRequest` naming the first wrong field, the rule and the fix."""
+def read(kind: type[Kind], body: Any, within: str = "") -> Kind:
+    """A body as one of these; raises `InvalidRequest` naming the first wrong field, the rule and the fix.
+
+    `within`: where the body stands in what was sent, with the dot.
+    """
     if not isinstance(body, dict):
         raise InvalidRequest("The body must be a JSON object.", field="body", rule="object", fix="send a JSON object")
     try:
         return kind.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "body"
+    field = within + ".".join(str(part) for part in first["loc"]) or "body"
     rule = str(first["type"])
     fixes = {"missing": f"add `{field}`", "extra_forbidden": f"remove `{field}`: it is not a field of this request"}
     fix = fixes.get(rule, str(first["msg"]).removeprefix("Value error, "))

@@ -27,7 +27,8 @@ URL: Final = r"^https?://"
 
 _DEEPEST = 64  # what is nested deeper is left to the model
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-_short, _url, _half = re.compile(SHORT).fullmatch, re.compile(URL).match, re.compile("[\ud800-\udfff]").search
+_short, _url = re.compile(SHORT).fullmatch, re.compile(URL).match
+half_character = re.compile("[\ud800-\udfff]").search  # half a surrogate pair, which no UTF-8 can carry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ def _text(value: Any, longest: int = MAX_BODY_BYTES) -> bool:
     """A text that can be sent: half a surrogate pair can't."""
     if not isinstance(value, str) or len(value) > longest:
         return False
-    return value.isascii() or _half(value) is None
+    return value.isascii() or half_character(value) is None
 
 
 def _is_short(value: Any) -> bool:

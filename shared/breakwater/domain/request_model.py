@@ -7,7 +7,7 @@ library behind this model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
@@ -40,6 +40,14 @@ class Message(_Model):
     content: str | list[dict[str, Any]] = Field(max_length=MAX_BODY_BYTES)
     tool_call_id: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_calls(cls, given: Any) -> Any:
+        """OpenAI's own answers say `"content": null` beside calls of tools, and come back as they are."""
+        if isinstance(given, dict) and given.get("tool_calls") and given.get("content", "") is None:
+            return {**given, "content": ""}
+        return given
 
 
 class Input(_Model):
@@ -79,18 +87,58 @@ def read(body: Mapping[str, Any]) -> wanted.JobRequest:
         found = JobRequest.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise _invalid(first) from None
+        raise _invalid(first, body) from None
     own = {name: getattr(found, name) for name in JobRequest.model_fields if name != "input"}
-    payload = found.input.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    return wanted.JobRequest(**own, payload=payload)
+    return wanted.JobRequest(**own, payload=_payload(found.input))
 
 
-def _invalid(first: Mapping[str, Any]) -> InvalidRequest:
+def _payload(given: Input) -> dict[str, Any]:
+    """The input as it is stored; what can't be stored as it came is refused, not changed."""
+    try:
+        halves = any(map(wanted.half_character, _names(given.model_dump())))
+        payload = given.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    except (ValueError, RecursionError):
+        halves, payload = True, {}
+    if halves:
+        raise InvalidRequest(
+            "`input` can't be stored as JSON.",
+            field="input",
+            rule="json",
+            fix="nest less deeply, and name keys in whole characters",
+        )
+    return payload
+
+
+def _names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _names(one)
+
+
+def _invalid(first: Mapping[str, Any], body: Mapping[str, Any]) -> InvalidRequest:
     """A refusal that names the field and the rule, and never repeats what was sent."""
-    field = ".".join(str(part) for part in first["loc"]) or "body"
-    rule = str(first["type"])
+    rule, path = str(first["type"]), tuple(_path(first, body))
+    field = ".".join(path) or "body"
+    said = str(first["msg"])
+    if len(path) < len(first["loc"]):  # of several kinds that would do, pydantic names the first
+        said = f"`{field}` is a text or a list of objects"
     fix = {
         "missing": f"add `{field}`",
         "extra_forbidden": f"remove `{field}`: it is not a field of this request",
-    }.get(rule, str(first["msg"]))
+    }.get(rule, said)
     return InvalidRequest(f"`{field}` breaks the rule `{rule}`.", field=field, rule=rule, fix=fix)
+
+
+def _path(first: Mapping[str, Any], body: Any) -> Iterator[str]:
+    """Where it is in the body: pydantic also names the kind it tried, which is no place."""
+    value: Any = body
+    for part in first["loc"]:
+        if isinstance(value, dict) and (part in value or first["type"] == "missing"):
+            yield str(part)
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            yield str(part)
+            value = value[part]

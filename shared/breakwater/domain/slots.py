@@ -89,17 +89,16 @@ def _ceiling(limit: int, used: set[int]) -> int:
 
 def standing(job: Job | None, slot: Slot) -> Standing:
     """Whether a number is still in use, by the job that took it."""
-    if job is None or job.lease_epoch > slot.epoch:
+    if job is not None and slot.ref in job.slots and job.slots_epoch == slot.epoch:
+        return Standing.HELD
+    if job is None or job.lease_epoch >= slot.epoch:
         return Standing.FREE
-    if job.lease_epoch == slot.epoch:
-        return Standing.HELD if slot.ref in job.slots else Standing.FREE
     return Standing.UNCLAIMED
 
 
 def release_ref(job: Job) -> str:
     """The numbers of a job's open execution as one line: its epoch, then `scope|n`, parted by blanks."""
-    epoch = job.execution.epoch if job.execution else job.lease_epoch
-    return " ".join([str(epoch), *(f"{slot.scope}|{slot.n}" for slot in job.slots)])
+    return " ".join([str(job.slots_epoch), *(f"{slot.scope}|{slot.n}" for slot in job.slots)])
 
 
 def refs_of(text: str) -> tuple[int, tuple[SlotRef, ...]]:

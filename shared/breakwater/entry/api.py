@@ -78,7 +78,7 @@ def _list(deps: Deps, caller: Principal, event: Mapping[str, Any], _job_id: str)
 def _limit(text: str | None) -> int:
     if text is None:
         return 25
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MAX_PAGE):
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= _MAX_PAGE:
         raise InvalidRequest("`limit` can't be used.", field="limit", rule="1..100", fix="send a number from 1 to 100")
     return int(text)
 

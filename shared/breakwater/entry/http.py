@@ -93,7 +93,7 @@ def json_body(event: Mapping[str, Any]) -> Any:
     """The JSON value of the body; raises `InvalidRequest` naming the place where it stops being JSON."""
     raw = raw_body(event)
     try:
-        return json.loads(raw, parse_constant=_no_constant)
+        return json.loads(raw, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise InvalidRequest(
             f"The body is no JSON (line {error.lineno}, column {error.colno}).",
@@ -112,6 +112,14 @@ def json_body(event: Mapping[str, Any]) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    """`1e400` is JSON, and no number that could be stored or sent on."""
+    value = float(text)
+    if value - value != 0:
+        raise ValueError(text)
+    return value
 
 
 def answered(event: Mapping[str, Any], log: Log, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -48,7 +48,8 @@ def _owner(desk: Desk, _event: Event, owner_key: str) -> Answer:
 
 
 def _set_owner(desk: Desk, event: Event, owner_key: str) -> Answer:
-    return response(200, operate_keys.set_owner(desk, owner_key, read(operate_keys.OwnerSettings, json_body(event))))
+    wanted = read(operate_keys.SettingsChange, json_body(event))
+    return response(200, operate_keys.set_owner(desk, owner_key, wanted))
 
 
 def _switches(desk: Desk, _event: Event) -> Answer:

@@ -58,7 +58,10 @@ def _search(desk: Desk, event: Event) -> Answer:
         fix = "send `owner_key`, and `workflow` with `key` for one intent; see dead-letters and reviews for all owners"
         raise InvalidRequest("Say whose jobs.", field="owner_key", rule="required", fix=fix)
     if "key" in wanted:
-        found = operate.by_key(desk.deps, owner, wanted.get("user_ref"), wanted.get("workflow", ""), wanted["key"])
+        if "workflow" not in wanted:  # a key is its workflow's own: an empty answer would say that nothing arrived
+            fix = "send `workflow` with `key`, and `user_ref` where the request had one"
+            raise InvalidRequest("Say whose key it is.", field="workflow", rule="required", fix=fix)
+        found = operate.by_key(desk.deps, owner, wanted.get("user_ref"), wanted["workflow"], wanted["key"])
         return response(200, page("jobs", found, None))
     place = cursor(event, r"[0-9]{1,15}\.job_[a-z2-7]{1,60}")
     return response(200, page("jobs", *operate.of_owner(desk.deps, owner, limit(event), place)))

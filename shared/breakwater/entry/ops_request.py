@@ -11,6 +11,7 @@ from breakwater.domain.replay import Filter, read
 
 Row = tuple[str, re.Pattern[str], Callable[..., dict[str, Any]]]
 MAX_PAGE = 100
+_MS = "[0-9]{1,15}"
 _FILTER = ("workflow", "route_key", "reason", "owner_key", "since", "until")
 
 
@@ -48,7 +49,7 @@ def cursor(event: Mapping[str, Any], pattern: str) -> str | None:
 def filter_of(event: Mapping[str, Any]) -> Filter:
     """The filter in the query."""
     found = {name: value for name, value in query(event).items() if name in _FILTER}
-    times = {name: int(value) for name, value in found.items() if name in ("since", "until") and value.isdigit()}
+    times = {name: int(found[name]) for name in ("since", "until") if re.fullmatch(_MS, found.get(name, ""))}
     return read(Filter, {**found, **times})
 
 

@@ -31,6 +31,7 @@ PROCESSED_AS_READ = "processed_at = :read_processed"
 HELD_AS_READ = "job_id = :held_by AND epoch = :held_epoch"
 VERIFY_AS_READ = "verify_at = :read_verify"
 OLDER = "noted_at < :newer"
+GOES_SOONER = "#ttl < :wanted_ttl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ def past_retention(now_s: int) -> Condition:
 def rev_as_read(rev: int) -> Condition:
     """Nobody wrote META since it was read; an update never creates what it does not find."""
     return Condition(f"{EXISTS} AND {REV_AS_READ}", {":read_rev": rev})
+
+
+def goes_sooner(ttl: int) -> Condition:
+    """It stands there, and would be cleaned away before that; what has no end is kept anyway."""
+    return Condition(GOES_SOONER, {":wanted_ttl": ttl})
 
 
 def same_life(created_at: int) -> Condition:

@@ -61,8 +61,11 @@ class MetaTable:
             ).get("Item")
         return job_of(item) if item else None
 
-    def get_with(self, job_id: str, prefix: str) -> tuple[Job | None, list[Child]]:
-        """META and the children under a prefix: neighbours of one partition cost one read of their sizes' sum."""
+    def get_with(self, job_id: str, prefix: str, most: int) -> tuple[Job | None, list[Child]]:
+        """META and the children next to it: neighbours of one partition cost one read of their sizes' sum.
+
+        META comes first, from whichever side: a page ends at `most`, or at a megabyte.
+        """
         first, last = sorted((prefix, META))
         with answered():
             page = self._client.query(
@@ -70,6 +73,8 @@ class MetaTable:
                 ConsistentRead=True,
                 KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
                 ExpressionAttributeValues=to_wire({":pk": f"JOB#{job_id}", ":first": first, ":last": last + "~"}),
+                ScanIndexForward=first == META,
+                Limit=most + 1,
             )
         items = {item["sk"]["S"]: item for item in page["Items"]}
         meta = items.get(META)
@@ -157,6 +162,23 @@ class MetaTable:
             return [self.put_child(job_id, children[0], ttl) is children[0]]
         items = [child_attributes(job_id, one, ttl) for one in children]
         return statements.run(self._client, [statements.insert(self._table, item) for item in items])
+
+    def keep_child(self, job_id: str, sk: str, ttl: int) -> bool:
+        """Condition: it stands there, and would go sooner."""
+        condition = when.goes_sooner(ttl)
+        try:
+            with answered(StoreUnavailable, CONDITION_FAILED):
+                self._client.update_item(
+                    TableName=self._table,
+                    Key={"pk": {"S": f"JOB#{job_id}"}, "sk": {"S": sk}},
+                    UpdateExpression="SET #ttl = :wanted_ttl",
+                    ConditionExpression=condition.text,
+                    ExpressionAttributeNames={"#ttl": "ttl"},
+                    ExpressionAttributeValues=to_wire(condition.values),
+                )
+        except ClientError:
+            return False
+        return True
 
     def child(self, job_id: str, sk: str) -> Child | None:
         """One child, read consistently."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -30,8 +30,8 @@ _KINDS = {"JOB": "job", "DELIVERY": "delivery", "ROUTE": "route", "BATCH": "batc
 class RecordTable:
     """Everything in the jobs table that is not a job."""
 
-    def __init__(self, client: Any, table: str) -> None:
-        self._client, self._table = client, table
+    def __init__(self, client: Any, table: str, new_id: Callable[[], str]) -> None:
+        self._client, self._table, self._new_id = client, table, new_id
 
     def due(
         self,
@@ -179,7 +179,8 @@ class RecordTable:
     def put_route(self, before: RouteState | None, after: RouteState) -> bool:
         """Condition: `rev` as read, or absent."""
         condition = when.absent() if before is None else when.rev_as_read(before.rev)
-        plain = route_attributes(after) | {"rev": (before.rev if before else 0) + 1}
+        stamp = self._new_id()
+        plain = route_attributes(after) | {"rev": (before.rev if before else 0) + 1, "write_id": stamp}
         names = {"ExpressionAttributeNames": {"#rev": "rev"}} if before else {}
         values = {"ExpressionAttributeValues": to_wire(condition.values)} if condition.values else {}
         try:
@@ -188,11 +189,13 @@ class RecordTable:
                     TableName=self._table,
                     Item=to_wire(plain),
                     ConditionExpression=condition.text,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
                     **names,
                     **values,
                 )
-        except ClientError:
-            return False
+        except ClientError as error:
+            standing = old_item(error)  # a repeat of a write that landed meets itself, and has its consequences
+            return standing is not None and standing.get("write_id") == {"S": stamp}
         return True
 
     def count_usage(self, line: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ from breakwater.domain.states import PRIORITY_RANK, Lane, Status
 from breakwater.domain.timing import RESPONSE_RESERVE, SECOND
 from breakwater.domain.values import dataclass
 from breakwater.ports import Committed
-from breakwater.usecases.bodies import child_with_body, encode
+from breakwater.usecases.bodies import child_with_body
 from breakwater.usecases.change import landed, send
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.depth import let_in
@@ -49,6 +49,7 @@ class _Intent:
     payload: Mapping[str, Any]
     now: int
     interactive: bool
+    counts_tokens: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,7 @@ def admit(
         payload=request.payload,
         now=now,
         interactive=interactive,
+        counts_tokens=_counts_tokens(deps, policy, route),
     )
     job = _new_job(intent).with_(counted=deps.catalogue.counts_depth())
     if arrived_at is not None and job.deadline_at is not None:
@@ -178,7 +180,7 @@ def _new_job(intent: _Intent) -> Job:
         fingerprint=identity.fingerprint(print_),
         created_at=now,
         round_started_at=now,
-        input_ref=input_key(now, identity.input_sha(encode(payload))),
+        input_ref=input_key(now, identity.input_sha(identity.encode(payload))),
         request_id=intent.request_id,
         lane=lane,
         priority=_priority(policy, request),
@@ -193,7 +195,7 @@ def _new_job(intent: _Intent) -> Job:
         route_key=route.route_key,
         requested_model=route.model,
         estimated_cost=_estimate(payload, route, policy),
-        estimated_tokens=_tokens(payload, route, policy),
+        estimated_tokens=_tokens(payload, policy) if intent.counts_tokens else None,
         ttl=keep_until(policy, now + budget.max_queue_age_ms, now),
     )
 
@@ -204,11 +206,16 @@ def _estimate(payload: Mapping[str, Any], route: Route, policy: Policy) -> int |
     return estimate(payload, route.prices, policy.output_contract.max_output_tokens)
 
 
-def _tokens(payload: Mapping[str, Any], route: Route, policy: Policy) -> int | None:
-    """What a call is charged in tokens per minute before it is made; nobody asks where no route has such a limit."""
-    if route.limits.tokens_per_minute is None or route.capabilities.media:
-        return None
+def _tokens(payload: Mapping[str, Any], policy: Policy) -> int:
+    """What a call is charged in tokens per minute before it is made."""
     return estimate_tokens(payload) + policy.output_contract.max_output_tokens
+
+
+def _counts_tokens(deps: Deps, policy: Policy, route: Route) -> bool:
+    """Whether a route that the job may take has such a limit: an outage moves the work to where nobody had counted."""
+    others = [deps.catalogue.route(one.route) for one in policy.fallbacks]
+    limits = [one.limits.tokens_per_minute for one in (route, *others) if one is not None]
+    return not route.capabilities.media and any(one is not None for one in limits)
 
 
 def _derived(intent: _Intent) -> str:
@@ -241,7 +248,7 @@ def _priority(policy: Policy, request: JobRequest) -> Any:
 
 
 def _store_input(deps: Deps, job: Job, payload: Mapping[str, Any]) -> None:
-    child = child_with_body(deps, job.job_id, job.input_ref, encode(payload), {})
+    child = child_with_body(deps, job.job_id, job.input_ref, identity.encode(payload), {})
     deps.store.put_child(job.job_id, child, job.ttl)
 
 

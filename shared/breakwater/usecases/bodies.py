@@ -26,14 +26,6 @@ def child_with_body(deps: Deps, job_id: str, sk: str, body: bytes, data: Mapping
     return Child(sk=sk, data=data, blob=deps.payloads.put(key, body))
 
 
-def encode(value: Any) -> bytes:
-    """JSON as stored: UTF-8, keys in order; lone surrogates are kept as escapes so that it always encodes."""
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-
-
 def read_body(deps: Deps, child: Child) -> bytes | None:
     """The body of a child, wherever it stands; None when retention removed it."""
     if child.body is not None:

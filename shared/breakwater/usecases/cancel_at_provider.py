@@ -15,7 +15,7 @@ from breakwater.domain.results import Completed, Refused
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import EffectKind
 from breakwater.domain.telling import tells
-from breakwater.domain.timing import HOUR, MINUTE
+from breakwater.domain.timing import CLOCK_SKEW, HOUR, MINUTE
 from breakwater.ports import Provider
 from breakwater.usecases.change import change
 from breakwater.usecases.conclude import conclude
@@ -29,7 +29,7 @@ _NOTHING_TO_STOP = (ErrorClass.NOT_FOUND, ErrorClass.CALLER_FAULT)
 def cancel_owed(deps: Deps, job: Job) -> Job:
     """Settle the debts that are due; the job as it stands afterwards. The record comes before the debt goes."""
     for key, owed in job.owed.items():
-        if key.startswith(_PREFIX) and owed.next_at <= deps.now():
+        if key.startswith(_PREFIX) and owed.next_at <= deps.now() + CLOCK_SKEW:
             _one(deps, job, key, owed)
             job = deps.store.get(job.job_id) or job
     return job

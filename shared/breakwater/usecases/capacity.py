@@ -9,6 +9,7 @@ taken away only after META said so (`domain/slots.py`). A scope nobody configure
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from zlib import crc32
 
 from breakwater.domain.budget import PEOPLE_WAIT
@@ -39,10 +40,11 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """The scope that refused. `in_line`: it has room, but others came first."""
+    """The scope that refused. `in_line`: it has room, but others came first. `given_back`: these have room again."""
 
     scope: str
     in_line: bool = False
+    given_back: tuple[str, ...] = ()
 
 
 def limits(
@@ -61,8 +63,7 @@ def take(deps: Deps, job: Job, wanted: Sequence[ScopeLimit], rank: int, now: int
             continue
         got = _take_one(deps, job, limit, rank, now)
         if isinstance(got, Full):
-            give_back(deps, job, Taken(tuple(held.values()), now))
-            return got
+            return replace(got, given_back=give_back(deps, job, Taken(tuple(held.values()), now)))
         held[limit.scope] = got
     return Taken(tuple(held.values()), now)
 
@@ -164,10 +165,14 @@ def room(deps: Deps, limit: ScopeLimit) -> tuple[int, list[Slot]]:
     return len(free_numbers(limit, taken)), taken
 
 
-def give_back(deps: Deps, job: Job, taken: Taken) -> None:
-    """Return numbers that no claim named; after a while that is left to whoever verifies them."""
-    if deps.now() - taken.at < CLAIM_WITHIN:
-        free(deps, job.job_id, job.lease_epoch + 1, taken.slots)
+def give_back(deps: Deps, job: Job, taken: Taken) -> tuple[str, ...]:
+    """Return numbers that no claim named; the scopes in which that made room.
+
+    After a while that is left to whoever verifies them.
+    """
+    if deps.now() - taken.at >= CLAIM_WITHIN:
+        return ()
+    return free(deps, job.job_id, job.lease_epoch + 1, taken.slots)
 
 
 def free(deps: Deps, job_id: str, epoch: int, slots: Iterable[SlotRef]) -> tuple[str, ...]:

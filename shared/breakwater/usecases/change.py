@@ -31,12 +31,20 @@ def change(deps: Deps, job: Job, plan: Plan, guard: Callable[[Job], Guard] = lam
         step = plan(standing) if standing is not None else None
         if step is None or step.before is None:
             return None
+        _keep_input(deps, step)
         answer = deps.store.commit(step.before, step.job, guard(step.before))
         if isinstance(answer, Conflicted):
             standing = answer.current
             continue
         return landed(deps, Step(step.before, answer.job, step.event, step.nudges))
     raise StaleVersion(job=job.job_id)
+
+
+def _keep_input(deps: Deps, step: Step) -> None:
+    """A job that is kept longer than was meant needs its input as long; first, for it may be the last minute."""
+    before, ttl = step.before, step.job.ttl
+    if before is not None and before.ttl is not None and ttl is not None and ttl > before.ttl:
+        deps.store.keep_child(step.job.job_id, step.job.input_ref, ttl)
 
 
 def landed(deps: Deps, step: Step) -> Step:

@@ -17,7 +17,7 @@ from breakwater.domain.obligations import Nudge, Queue
 from breakwater.domain.records import RouteState
 from breakwater.domain.results import Completed, Outcome, Refused
 from breakwater.domain.routes import Route, RouteView
-from breakwater.domain.timing import MAX_QUEUE_DELAY, MINUTE, SECOND
+from breakwater.domain.timing import CLOCK_SKEW, MAX_QUEUE_DELAY, MINUTE, SECOND
 from breakwater.usecases.capacity import CLAIM_WITHIN
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.releaser import BATCH, release
@@ -104,7 +104,10 @@ def pace(deps: Deps, route: Route, until: int) -> None:
 def reopen(deps: Deps, route_key: str) -> str:
     """What a route's own nudge asks for: if its time has come, open it and wake its waiters."""
     route, state, now = deps.catalogue.route(route_key), deps.store.route(route_key), deps.now()
-    if state is None or state.closed(now):
+    if state is None:
+        return "nothing"
+    if state.closed(now):
+        _come_back(deps, route_key, state.closed_until, now, 0)
         return "nothing"
     if route is None:
         deps.store.put_route(state, replace(state, due_at=None))
@@ -115,6 +118,12 @@ def reopen(deps: Deps, route_key: str) -> str:
     return _next_batch(deps, route, state)
 
 
+def _come_back(deps: Deps, route_key: str, at: int | None, now: int, at_least: int) -> None:
+    """Never before its time; but where our clock is behind the one that set it, the nudge must not be lost."""
+    if at is not None and at_least < at - now <= CLOCK_SKEW:
+        _nudge(deps, route_key, at)
+
+
 def _opened(state: RouteState | None, now: int) -> RouteState | None:
     waits = state is not None and state.closed_until is not None and not state.closed(now)
     return ramp.opened(state, now) if state is not None and waits else None
@@ -123,7 +132,9 @@ def _opened(state: RouteState | None, now: int) -> RouteState | None:
 def _next_batch(deps: Deps, route: Route, state: RouteState) -> str:
     """It is open: who waited for that leaves batch by batch, who stands in line for its rates leaves at their pace."""
     now = deps.now()
-    paced = state.paced_until is not None and state.paced_until <= now
+    paced = state.paced_until is not None and state.paced_until <= now + _NEXT_BATCH // 2
+    if not paced:  # more than a turn early is no second nudge for the same turn
+        _come_back(deps, route.route_key, state.paced_until, now, _NEXT_BATCH * 3 // 2)
     told = _next_of_line(deps, route, state) if paced else None
     if _woken(deps, route) >= BATCH:
         _move(deps, route, lambda read: replace(read, due_at=now + _NEXT_BATCH) if read else None)

@@ -128,7 +128,7 @@ def _poll(deps: Deps, job: Job, now: int) -> str:
         return "cancelled"
     execution = job.execution
     overdue = job.provider_deadline_at is not None and job.provider_deadline_at <= now
-    if execution is None or job.provider_job_id is None or not (overdue or (job.poll_at or 0) <= now):
+    if execution is None or job.provider_job_id is None or not (overdue or (job.poll_at or 0) <= now + CLOCK_SKEW):
         return "nothing"
     found = _asked(deps, execution, job.provider_job_id)
     outcome = found.outcome

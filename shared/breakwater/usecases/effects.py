@@ -25,7 +25,7 @@ from breakwater.domain.records import (
 )
 from breakwater.domain.slots import refs_of
 from breakwater.domain.states import EffectKind, Reason, Status
-from breakwater.domain.timing import HOUR, SECOND
+from breakwater.domain.timing import CLOCK_SKEW, HOUR, SECOND
 from breakwater.usecases.capacity import free
 from breakwater.usecases.change import change
 from breakwater.usecases.deps import Deps
@@ -36,13 +36,14 @@ from breakwater.usecases.retention import retained
 
 GIVE_UP_TRIES = 30
 _ONCE_A_GENERATION = frozenset({EffectKind.DEAD_LETTER, EffectKind.BUS_EVENT, EffectKind.NOTIFY})
+_RESULTS_READ = 8  # with META; more than one stands there only after a replay or a late answer
 _SLOW = HOUR
 Deliver = Callable[[Deps, Job, str, Owed, Sequence[Child]], Outcome]
 
 
 def effects(deps: Deps, job_id: str) -> str:
     """Deliver what a job owes and is due; says how it went."""
-    job, results = deps.store.get_with(job_id, RESULTS)
+    job, results = deps.store.get_with(job_id, RESULTS, _RESULTS_READ)
     if job is None or not retained(job, deps.now()):
         return "gone"
     due = _due(job, deps.now())
@@ -50,13 +51,16 @@ def effects(deps: Deps, job_id: str) -> str:
         return "nothing"
     outcomes = {key: _deliver(deps, job, key, job.owed[key], results) for key in due}
     deps.store.put_children(job.job_id, list(_records(deps, job, outcomes)), job.ttl)
-    change(deps, job, lambda standing: _paid(deps, standing, outcomes))
+    change(deps, job, lambda standing: _paid(deps, job, standing, outcomes))
     return "postponed" if any(isinstance(one, Later) for one in outcomes.values()) else "delivered"
 
 
 def _due(job: Job, now: int) -> list[str]:
-    """What is due, receivers outside last and one at a time: they may be slow, and what is left is nudged again."""
-    due = [key for key, owed in job.owed.items() if owed.next_at <= now and _kind(key) in DELIVER]
+    """What is due, receivers outside last and one at a time: they may be slow, and what is left is nudged again.
+
+    The nudge came by the clock of whoever sent it, which may be ahead of ours.
+    """
+    due = [key for key, owed in job.owed.items() if owed.next_at <= now + CLOCK_SKEW and _kind(key) in DELIVER]
     ours = [key for key in due if _kind(key) is not EffectKind.NOTIFY]
     return ours + sorted(key for key in due if _kind(key) is EffectKind.NOTIFY)[:1]
 
@@ -95,11 +99,12 @@ def _unavailable(deps: Deps, owed: Owed, why: str) -> Later | GivenUp:
     return Later(Owed(next_at=deps.now() + wait, tries=owed.tries + 1, ref=owed.ref), why)
 
 
-def _paid(deps: Deps, standing: Job, outcomes: Mapping[str, Outcome]) -> Step | None:
+def _paid(deps: Deps, job: Job, standing: Job, outcomes: Mapping[str, Outcome]) -> Step | None:
+    """Only of the debts as they were when they were delivered: what somebody asked for meanwhile is a new one."""
     owed = dict(standing.owed)
     told = standing.notify_reason
     for key, outcome in outcomes.items():
-        if key not in owed:
+        if key not in owed or (owed[key].ref, owed[key].tries) != (job.owed[key].ref, job.owed[key].tries):
             continue
         if isinstance(outcome, Later):
             owed[key] = outcome.owed

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from breakwater.domain import events as ev
+from breakwater.domain.identity import encode
 from breakwater.domain.job import Execution, Job
 from breakwater.domain.pricing import cost_micros
 from breakwater.domain.records import (
@@ -25,7 +26,7 @@ from breakwater.domain.records import (
 from breakwater.domain.results import Refused, Result, Usage
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass, LimitDimension, Signal
-from breakwater.usecases.bodies import child_with_body, encode
+from breakwater.usecases.bodies import child_with_body
 from breakwater.usecases.deps import Deps
 
 _USAGE = tuple(Usage.__dataclass_fields__)

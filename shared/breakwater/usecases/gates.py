@@ -7,8 +7,12 @@ stands in line for it, and who comes later stands behind, asking nothing: only p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+
 from breakwater.domain import events as ev
 from breakwater.domain.budget import PEOPLE_WAIT, current_fallback
+from breakwater.domain.errors import Unavailable
 from breakwater.domain.job import Job, SlotRef
 from breakwater.domain.limits import paused_scope, rate_scope, route_scope
 from breakwater.domain.policy import Policy
@@ -28,6 +32,7 @@ from breakwater.usecases.budgets import over_budget
 from breakwater.usecases.circuit import pace
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.noticed import route_now
+from breakwater.usecases.releaser import ONE_FOR_ONE, release
 
 _SPREAD = 2 * SECOND  # those whom a rate refused don't all come back at once
 
@@ -95,8 +100,10 @@ def to_background(job: Job, policy: Policy, reason: Reason, now: int) -> ev.Wait
 
 
 def _paused(deps: Deps, job: Job, policy: Policy, now: int) -> ev.Event | None:
-    held = paused(deps.control.switches(), now, job.workflow, job.priority)
-    if held is None:
+    if paused(deps.control.switches(), now, job.workflow, job.priority) is None:
+        return None
+    held = paused(deps.control.switches_now(), now, job.workflow, job.priority)
+    if held is None:  # lifted a moment ago: whoever stands in line now is woken by nobody
         return None
     again = recheck_at(now, job.waits)
     return ev.Waiting(
@@ -140,21 +147,34 @@ def _capacity(deps: Deps, job: Job, policy: Policy, route: Route, state: RouteSt
     place = rank(policy, job.priority, job.ready_at)
     taken = capacity.take(deps, job, capacity.limits(deps, job, policy, route, state, now), place, now)
     if isinstance(taken, capacity.Full):
+        pass_on(deps, job, taken.given_back)
         if sheds(policy, job.lane, job.priority):
             return Held(ev.Shed())
         return Held(_in_line(job, policy, Reason.NO_CAPACITY, taken.scope, now), taken.in_line)
     held = _closed_meanwhile(deps, job, policy, route, state, now)
     if held is not None:
-        capacity.give_back(deps, job, taken)
+        give_back(deps, job, taken)
         return Held(held)
     until = _rates(deps, job, route, now)
     if until is None:
         return Grant(taken)
-    capacity.give_back(deps, job, taken)
+    give_back(deps, job, taken)
     if job.lane in PEOPLE_WAIT:  # it asks again itself, for as long as somebody waits
         return Held(ev.Waiting(at=until + int(deps.draw() * _SPREAD), reason=Reason.RATE_LIMITED))
     pace(deps, route, until)
     return Held(_in_line(job, policy, Reason.RATE_LIMITED, rate_scope(route.route_key), now))
+
+
+def give_back(deps: Deps, job: Job, taken: capacity.Taken) -> None:
+    """Numbers that no claim will name: whoever found none while they were ours has a try."""
+    pass_on(deps, job, capacity.give_back(deps, job, taken))
+
+
+def pass_on(deps: Deps, job: Job, scopes: Iterable[str]) -> None:
+    """Bookkeeping: what fails here is made up for by the waiters' recheck."""
+    with suppress(Unavailable):
+        for scope in scopes:
+            release(deps, scope, job.owner_key, ONE_FOR_ONE)
 
 
 def _closed_meanwhile(
@@ -166,11 +186,13 @@ def _closed_meanwhile(
 
 
 def _behind_others(job: Job, policy: Policy, route: Route, state: RouteState | None, now: int) -> ev.Waiting | None:
-    """Others stand in line for the route's rates: no look, no try, until the line's own clock wakes this one."""
-    scope = rate_scope(route.route_key)
-    if job.lane in PEOPLE_WAIT or job.woken_for == scope or state is None or not state.paced(now):
+    """Others stand in line for the route's rates: no look, no try, until a line that this one stood in wakes it.
+
+    Whoever was woken for another limit stood here before, or came first: sent back, it would bounce between two lines.
+    """
+    if job.lane in PEOPLE_WAIT or job.woken_for is not None or state is None or not state.paced(now):
         return None
-    return _in_line(job, policy, Reason.RATE_LIMITED, scope, now)
+    return _in_line(job, policy, Reason.RATE_LIMITED, rate_scope(route.route_key), now)
 
 
 def _in_line(job: Job, policy: Policy, reason: Reason, scope: str, now: int) -> ev.Waiting:
@@ -182,6 +204,20 @@ def _in_line(job: Job, policy: Policy, reason: Reason, scope: str, now: int) -> 
         rank=rank(policy, job.priority, job.ready_at),
         recheck_at=recheck_at(now, job.waits),
     )
+
+
+def look_again(deps: Deps, job: Job) -> None:
+    """After a job stands in a line that somebody may have ended meanwhile: seen before, it would be woken by nobody.
+
+    A pause that was lifted is ended here; a line for a rate gets its clock, unless it has one.
+    """
+    route, now = deps.catalogue.route(job.route_key), deps.now()
+    with suppress(Unavailable):
+        if job.waiting_scope == paused_scope(job.workflow):
+            if paused(deps.control.switches_now(), now, job.workflow, job.priority) is None:
+                release(deps, job.waiting_scope)
+        elif route is not None and job.waiting_scope == rate_scope(route.route_key):
+            pace(deps, route, now)
 
 
 def _rates(deps: Deps, job: Job, route: Route, now: int) -> int | None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from breakwater.domain.errors import NotFound, TooLate
+from breakwater.domain.owner_settings import OwnerKey, checked
 from breakwater.domain.records import ApiKey
 from breakwater.domain.replay import Short, Text
 from breakwater.usecases.audit import Action, Desk, audited
@@ -23,7 +24,7 @@ class NewKey(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    owner_key: Annotated[Short, Field(pattern=r"^[^#]+$")]
+    owner_key: OwnerKey
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1)]
     expires_at: Annotated[int, Field(ge=0)] | None = None
     why: Text
@@ -38,8 +39,8 @@ class Revocation(BaseModel):
     why: Text
 
 
-class OwnerSettings(BaseModel):
-    """An owner's limits, budget and the hosts its notifications may go to."""
+class SettingsChange(BaseModel):
+    """All settings of an owner, in the place of those before; `owner_settings.py` says what may stand there."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -103,14 +104,15 @@ def shown(key: ApiKey) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def set_owner(desk: Desk, owner_key: str, wanted: OwnerSettings) -> dict[str, Any]:
-    """Replace an owner's settings; raises `TooLate` when somebody else did so meanwhile."""
+def set_owner(desk: Desk, owner_key: str, wanted: SettingsChange) -> dict[str, Any]:
+    """Replace an owner's settings; raises `InvalidRequest` for what is none, `TooLate` for a change meanwhile."""
+    settings = checked(owner_key, wanted.settings)
     before = desk.table.owner_now(owner_key)
 
     def work() -> tuple[dict[str, Any], Mapping[str, Any]]:
-        if not desk.table.put_owner(owner_key, before, wanted.settings):
+        if not desk.table.put_owner(owner_key, before, settings):
             raise TooLate("Somebody else changed it.", field="owner_key", rule="as_read", fix="read it and try again")
-        return {"owner_key": owner_key, "settings": wanted.settings}, wanted.settings
+        return {"owner_key": owner_key, "settings": settings}, settings
 
     action = Action(what="set_owner", target=f"owner:{owner_key}", why=wanted.why, before=before)
     return audited(desk, action, work)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from breakwater.domain.budget import PEOPLE_WAIT
 from breakwater.domain.errors import Unavailable
 from breakwater.domain.job import Job
-from breakwater.domain.limits import of_one_owner, paused_scope, rate_scope, route_scope
+from breakwater.domain.limits import is_rate, of_one_owner, paused_scope, rate_scope, route_scope
 from breakwater.domain.machine import Step, amend
 from breakwater.domain.ramp import effective
 from breakwater.domain.rate import fits, reservations, to_us
@@ -137,9 +137,17 @@ def _room_for(deps: Deps, scope: str, job: Job) -> tuple[int, list[Slot]]:
 
 
 def _rate_room(deps: Deps, job: Job, route: Route, now: int) -> int:
-    """How many jobs like this one the rates of a route take now."""
+    """How many jobs like this one the rates of a route take now, and its slots soon.
+
+    Where slots are what is short, those who wait for one are enough to fill each that is freed: woken all the same, the
+    whole line would only move into theirs.
+    """
     rooms = [fits(deps.store.rate(key), to_us(now), cost) for key, cost in reservations(job, route)]
-    return min([BATCH, *rooms])
+    free = min([BATCH, *rooms])
+    if free <= 0 or route.limits.concurrency is None:
+        return free
+    waits = len(deps.store.waiters(route_scope(route.route_key), free))
+    return free - waits
 
 
 def _wake(deps: Deps, job_id: str, scope: str) -> bool:
@@ -174,28 +182,33 @@ def capacity_freed(deps: Deps, step: Step) -> None:
 
     Only the fast way: a failure is made up for by the owed release, and by the waiters' recheck.
     """
-    scopes = _given_back(step)
+    unused = _unused_wake(step)
+    scopes = _given_back(step, unused)
     if not scopes:
         return
     before = step.before
     assert before is not None  # noqa: S101 - a new job gives nothing back
     try:
         if before.slots and not step.job.slots and before.execution is not None:
-            capacity.free(deps, before.job_id, before.execution.epoch, before.slots)
+            capacity.free(deps, before.job_id, before.slots_epoch, before.slots)
         most = ONE_FOR_ONE if before.lane in PEOPLE_WAIT else None
         for scope in scopes:
-            release(deps, scope, before.owner_key, most)
+            release(deps, scope, before.owner_key, ONE_FOR_ONE if scope == unused else most)
     except Unavailable as error:
         deps.log.note("release_left_to_effects", job_id=step.job.job_id, why=type(error).__name__)
 
 
-def _given_back(step: Step) -> tuple[str, ...]:
+def _given_back(step: Step, unused: str | None) -> tuple[str, ...]:
     """The scopes in which a write makes room: slots of an execution that ended, a wake that was not used."""
     before, after = step.before, step.job
-    if before is None:
-        return ()
-    ended = [slot.scope for slot in before.slots] if not after.slots else []
-    unused = before.woken_for is not None and after.woken_for is None and after.status is not Status.PROCESSING
-    if unused and before.woken_for is not None and after.waiting_scope != before.woken_for:
-        ended.append(before.woken_for)
-    return tuple(dict.fromkeys(ended))
+    ended = [slot.scope for slot in before.slots] if before is not None and not after.slots else []
+    return tuple(dict.fromkeys([*ended, unused] if unused is not None else ended))
+
+
+def _unused_wake(step: Step) -> str | None:
+    """What a job was woken for and left to the next one. A line for a rate has its own clock, and passes nothing on."""
+    before, after = step.before, step.job
+    if before is None or before.woken_for is None or after.woken_for is not None:
+        return None
+    taken = after.status is Status.PROCESSING or after.waiting_scope == before.woken_for
+    return None if taken or is_rate(before.woken_for) else before.woken_for

@@ -29,12 +29,12 @@ from breakwater.domain.values import dataclass
 from breakwater.ports import Guard
 from breakwater.usecases import evidence
 from breakwater.usecases.bodies import read_input
-from breakwater.usecases.capacity import CLAIM_WITHIN, give_back
+from breakwater.usecases.capacity import CLAIM_WITHIN
 from breakwater.usecases.change import change
 from breakwater.usecases.circuit import watch
 from breakwater.usecases.conclude import conclude, mine, settlement
 from breakwater.usecases.deps import Deps
-from breakwater.usecases.gates import Grant, Held, gate
+from breakwater.usecases.gates import Grant, Held, gate, give_back, look_again
 from breakwater.usecases.lease import LeaseKeeper, lease_ms
 from breakwater.usecases.protect import notice_wait
 from breakwater.usecases.releaser import release
@@ -80,7 +80,7 @@ def step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, *
 
 
 def _step(deps: Deps, job_id: str, remaining_ms: Callable[[], int], told: Told, *, in_run: bool) -> Verdict:
-    job, inputs = deps.store.get_with(job_id, INPUTS)
+    job, inputs = deps.store.get_with(job_id, INPUTS, 1)
     now = deps.now()
     if job is None or not retained(job, now):
         return Verdict.GONE
@@ -113,9 +113,12 @@ def _held_back(deps: Deps, job: Job, held: Held, now: int, *, in_run: bool) -> V
     event = held.event
     if in_run and isinstance(event, ev.Waiting) and event.lane is None:
         return Verdict.NOT_NOW
-    change(deps, job, lambda standing: _unless_taken(standing, job, event, now))
-    if held.in_line and isinstance(event, ev.Waiting) and event.scope is not None:
-        release(deps, event.scope)
+    stands = change(deps, job, lambda standing: _unless_taken(standing, job, event, now))
+    if isinstance(event, ev.Waiting) and event.scope is not None:
+        if held.in_line:
+            release(deps, event.scope)
+        elif stands is not None:
+            look_again(deps, stands.job)
     return Verdict.NOT_NOW
 
 
@@ -136,8 +139,11 @@ def _idle(deps: Deps, job: Job, now: int) -> Verdict | None:
 
 
 def _left_behind(deps: Deps, job: Job) -> bool:
-    """A paid result that came too late for an earlier generation is taken before anything is paid again."""
-    if job.generation == 1 or job.attempt > 0:
+    """A paid result that came too late is taken before anything is paid again.
+
+    One of an earlier generation, or of an earlier attempt whose end nobody saw.
+    """
+    if not job.possible_duplicate and (job.generation == 1 or job.attempt > 0):
         return False
 
     def plan(child: Child, standing: Job) -> Step | None:

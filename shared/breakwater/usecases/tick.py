@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from breakwater.domain import identity, windows
-from breakwater.domain.errors import KeyReused, Rejected, Unavailable
+from breakwater.domain.errors import BreakwaterError, KeyReused
 from breakwater.domain.schedule_request import request_of
 from breakwater.domain.schedules import Overlap, Schedule
 from breakwater.domain.switches import paused
@@ -52,7 +52,7 @@ def tick(deps: Deps, schedules: Iterable[Schedule], remaining_ms: Callable[[], i
 def _told(deps: Deps, schedule: Schedule) -> Counter[str]:
     try:
         done = look(deps, schedule)
-    except (Rejected, Unavailable) as error:  # the next minute tries again
+    except BreakwaterError as error:  # the next minute tries again
         rule = getattr(error, "rule", None)
         deps.log.note("schedule_failed", schedule=schedule.name, error=type(error).__name__, rule=rule)
         return Counter(failed=1)

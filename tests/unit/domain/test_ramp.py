@@ -277,6 +277,18 @@ def test_what_a_hint_or_a_person_closed_stays_closed(by):
     assert ramp.sooner(state, NOW + SECOND, 0.0) is None
 
 
+@pytest.mark.parametrize("by", ["provider", "operator: maintenance"])
+def test_what_is_closed_while_a_circuit_is_open_longer_is_not_brought_forward_either(by):
+    """A hint of a minute arrives while the circuit is open for two: it stays shut that long, whoever is back."""
+    state = replace(reopened(broken(), 4), closed_until=NOW + 120 * SECOND)
+
+    hinted = ramp.closed(state, "r", 8, until=NOW + 60 * SECOND, reason="overload", by=by, now=NOW, gently=False)
+
+    assert (hinted.closed_until, hinted.closed_by, hinted.reason) == (NOW + 120 * SECOND, by, "overload")
+    assert ramp.sooner(hinted, NOW + 16 * SECOND, 0.0) is None
+    assert ramp.closed(hinted, "r", 8, until=NOW + SECOND, reason="overload", by=by, now=NOW, gently=False) is None
+
+
 @given(after=st.integers(0, 400 * SECOND), draw=st.floats(0, 0.999), opens=st.integers(0, 5))
 def test_sooner_is_never_later_and_never_closer_than_the_first_opening(after, draw, opens):
     """Whenever a neighbour recovers."""

@@ -15,6 +15,21 @@ from breakwater.domain.request_model import read
 from breakwater.domain.states import Priority
 
 MESSAGES = {"messages": [{"role": "user", "content": "hello"}]}
+
+
+def said(**message):
+    """An input of one message."""
+    return {"messages": [{"role": "assistant", **message}]}
+
+
+def nested(levels):
+    """An object so deep."""
+    found = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
 SECRET = "the user's own words"
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -50,6 +65,13 @@ def test_the_smallest_request():
         ({"workflow": "chat", "input": MESSAGES, "max_attempts": 99}, "max_attempts", "extra_forbidden"),
         ({"workflow": "chat", "input": MESSAGES, "callback_url": "ftp://x"}, "callback_url", "string_pattern_mismatch"),
         ({"workflow": "chat", "input": MESSAGES, "priority": "urgent"}, "priority", "enum"),
+        ({"workflow": "chat", "input": said(content=None)}, "input.messages.0.content", "string_type"),
+        ({"workflow": "chat", "input": said(content=[1])}, "input.messages.0.content", "string_type"),
+        ({"workflow": "chat", "input": said(content={"text": "x"})}, "input.messages.0.content", "string_type"),
+        ({"workflow": "chat", "input": {**MESSAGES, "parameters": nested(300)}}, "input", "json"),
+        ({"workflow": "chat", "input": {**MESSAGES, "json_schema": nested(5_000)}}, "input", "json"),
+        ({"workflow": "chat", "input": {**MESSAGES, "parameters": {"\ud800": 1}}}, "input", "json"),
+        ({"workflow": "chat", "input": {**MESSAGES, "tools": [{"a": {"\udfff": 1}}]}}, "input", "json"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_rule(body, field, rule):
@@ -59,6 +81,15 @@ def test_a_wrong_field_is_named_with_its_rule(body, field, rule):
 
     assert (refused.value.field, refused.value.rule) == (field, rule)
     assert refused.value.fix
+
+
+def test_an_answer_of_calls_alone_comes_back_as_it_was_given():
+    """OpenAI says `"content": null` beside calls; a client sends its turn back unchanged."""
+    calls = [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+
+    payload = parse({"workflow": "chat", "input": said(content=None, tool_calls=calls)}).payload
+
+    assert payload == {"messages": [{"role": "assistant", "content": "", "tool_calls": calls}]}
 
 
 @given(JSON)

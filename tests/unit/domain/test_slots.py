@@ -71,6 +71,11 @@ def test_a_ramp_counts_only_what_was_taken_since_it_began(limit, ramp, old, new)
     assert list(free) == sorted(free)
 
 
+def later(**more):
+    """A job that a second lease holds."""
+    return make_job("processing", lease_epoch=2, execution=make_execution(epoch=2), **more)
+
+
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
@@ -78,12 +83,23 @@ def test_a_ramp_counts_only_what_was_taken_since_it_began(limit, ramp, old, new)
         (make_job("processing", slots=(SlotRef(scope="s", n=0),)), Standing.HELD),
         (make_job("at_provider", slots=(SlotRef(scope="s", n=0),)), Standing.HELD),
         (make_job("processing", slots=(SlotRef(scope="s", n=1),)), Standing.FREE),
-        (make_job("processing", lease_epoch=2, slots=(SlotRef(scope="s", n=0),)), Standing.FREE),
+        (later(slots=(SlotRef(scope="s", n=0),)), Standing.FREE),
+        (later(slots=(SlotRef(scope="s", n=0),), slots_since=1), Standing.HELD),
         (make_job("failed"), Standing.FREE),
         (make_job("succeeded"), Standing.FREE),
         (make_job("pending"), Standing.UNCLAIMED),
     ],
-    ids=["gone", "working", "at provider", "another number", "a later lease", "failed", "done", "not claimed yet"],
+    ids=[
+        "gone",
+        "working",
+        "at provider",
+        "another number",
+        "a later lease",
+        "a stream that went on",
+        "failed",
+        "done",
+        "not claimed yet",
+    ],
 )
 def test_only_the_lease_that_names_it_holds_a_number(job, expected):
     """META tells, whatever the item says."""

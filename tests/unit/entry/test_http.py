@@ -38,8 +38,8 @@ def raised(error):
 
 @pytest.mark.parametrize(
     "body",
-    ["", "{", "nul", "[1,2", '{"a":NaN}', '{"a":Infinity}', '{"a":-Infinity}', "\ud800", "[" * 100_000],
-    ids=["empty", "open", "word", "cut", "nan", "infinity", "minus_infinity", "surrogate", "deep"],
+    ["", "{", "nul", "[1,2", '{"a":NaN}', '{"a":Infinity}', '{"a":-Infinity}', '{"a":-1e400}', "\ud800", "[" * 100_000],
+    ids=["empty", "open", "word", "cut", "nan", "infinity", "minus_infinity", "too_large", "surrogate", "deep"],
 )
 def test_a_body_that_is_no_json_names_itself(body):
     """One refusal with field, rule and fix, whatever is wrong with it."""

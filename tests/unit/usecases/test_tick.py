@@ -8,10 +8,12 @@ from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.records import RouteState
 from breakwater.domain.schedule_request import unfit
 from breakwater.domain.schedules import load_schedules
+from breakwater.domain.sizes import INLINE_BYTES
 from breakwater.domain.states import Status
 from breakwater.domain.windows import Window
 from breakwater.ports import Scheduled
 from breakwater.usecases.tick import look, tick, window_job
+from breakwater.wiring import NoPayloads
 from tests.support.catalogue import catalogue, policy
 from tests.support.world import World
 
@@ -335,3 +337,24 @@ def test_an_input_that_could_never_become_a_job_is_found_before_it_is_shipped():
     assert list(unfit([good])) == []
     found = list(unfit([good, bad, unknown]))
     assert [line.partition(":")[0] for line in found] == ["schedules[1].input", "schedules[2].input.text"]
+
+
+def test_an_input_too_long_for_the_scheduler_is_found_before_it_is_shipped():
+    """It has no bucket for large bodies; what passes the check is kept in the table."""
+    said = {"messages": [{"role": "user", "content": "x" * INLINE_BYTES}]}
+    fits = {"messages": [{"role": "user", "content": "x" * (INLINE_BYTES - 400)}]}
+
+    found = list(unfit([schedule(input=fits), schedule(input=said)]))
+    assert [line.partition(":")[0] for line in found] == ["schedules[1].input"]
+
+
+def test_a_schedule_that_can_not_be_kept_holds_up_no_other():
+    """One that came past the check all the same is told each minute; the next one gets its job."""
+    world = world_at()
+    world.deps.payloads.put = NoPayloads().put
+    large = {"messages": [{"role": "user", "content": "x" * INLINE_BYTES}]}
+    long = load_schedules([{**schedule(input=large).model_dump(exclude_none=True), "name": "long"}])
+
+    told = tick(world.deps, [long["long"], schedule()], lambda: 50_000)
+
+    assert (told["failed"], told["created"]) == (1, 1)
