@@ -116,7 +116,7 @@ def _growth(cloud: LocalCloud, quick: bool) -> Any:
 
 
 def _versus(cloud: LocalCloud, quick: bool) -> Any:
-    submitters, jobs = ((1, 8), 24) if quick else ((1, 8, 32), 64)
+    submitters, jobs = ((1, 8), 24) if quick else ((1, 8, 32), 48)
     return [asdict(one) for one in versus.measure(cloud, submitters, jobs)]
 
 

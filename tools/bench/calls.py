@@ -35,6 +35,7 @@ from tests.support.world import World
 from tools.bench.clients import product_client
 from tools.bench.meter import Meter
 from tools.bench.template import memory_gb
+from tools.bench.yardstick import slower
 from tools.localcloud.cloud import client
 
 PRICES = Path(__file__).with_name("prices.json")
@@ -53,7 +54,7 @@ class Invocation:
     function: str
     requests: tuple[str, ...]
     provider_calls: int
-    cpu_ms: float
+    cpu_ms: float  # on the machine of the yardstick
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,16 +307,17 @@ def catalogue() -> Any:
 
 def measure(endpoint: str, *names: str) -> list[Cost]:
     """Every scenario (or those named), twice in a world of its own: first what is cached is warmed, then it counts."""
-    return [_measure(endpoint, name, play) for name, play in SCENARIOS if not names or name in names]
+    times = slower()
+    return [_measure(endpoint, name, play, times) for name, play in SCENARIOS if not names or name in names]
 
 
-def _measure(endpoint: str, name: str, play: Play) -> Cost:
+def _measure(endpoint: str, name: str, play: Play, times: float) -> Cost:
     counted = Bench(endpoint, catalogue())
     play(counted, "warm")
     _refresh(counted)
     ahead = counted.snapshot()
     play(counted, str(uuid.uuid4()))
-    return counted.since(name, ahead, _cpu(endpoint, play))
+    return counted.since(name, ahead, [ms / times for ms in _cpu(endpoint, play)])
 
 
 def _refresh(bench: Bench) -> None:

@@ -2,9 +2,7 @@
 
 CPU time of the process, request by request, from the gateway's event to its answer: reading, checking, the SDK's own
 work, but neither waiting nor the emulator. One process, as in Lambda; a processor of its own is 1 769 MB there.
-
-Milliseconds say as much of the machine as of the code. The yardstick is the CPU time of `import openai`, taken in the
-same run: aims in ms are for a machine where it takes `YARDSTICK_MS`.
+How fast the machine is just then stands beside it (`yardstick.py`).
 """
 
 from __future__ import annotations
@@ -12,10 +10,7 @@ from __future__ import annotations
 import cProfile
 import json
 import pstats
-import resource
 import statistics
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -34,6 +29,7 @@ from breakwater.usecases.intake import IntakeDeps
 from tests.support.world import World
 from tools.bench.calls import Bench, catalogue
 from tools.bench.clients import product_client
+from tools.bench.yardstick import slower
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"  # noqa: S105 - made up
 _ENDPOINT = {
@@ -45,8 +41,6 @@ _ENDPOINT = {
     "outcomes": {"response.completed": "completed"},
 }
 _TOP = 12
-YARDSTICK_MS = 616  # median on the machine whose import times the design goes by
-_IMPORTS = 7
 SDK = "the SDK alone: one read of nothing"
 OURS = ", without the SDK"
 Send = Callable[[], dict[str, Any]]
@@ -59,7 +53,7 @@ class Overhead:
     name: str
     p50: float
     p99: float
-    slower: float  # than where `import openai` takes YARDSTICK_MS
+    slower: float  # than the machine of the yardstick
     profile: tuple[tuple[str, float], ...]  # own time by place, ms a request
 
 
@@ -76,8 +70,8 @@ def measure(endpoint: str, requests: int) -> list[Overhead]:
         f"admission: submit{OURS}": partial(_submit, silent),
         f"webhook: take a delivery{OURS}": _delivery(silent, SqsQueues(_Silent(), dict.fromkeys(Queue, "none"))),
     }
-    slower = _import_ms() / YARDSTICK_MS
-    return [_measured(name, send, requests, slower) for name, send in kinds.items()]
+    times = slower()
+    return [_measured(name, send, requests, times) for name, send in kinds.items()]
 
 
 class _Silent:
@@ -87,18 +81,7 @@ class _Silent:
         return lambda **_: {}
 
 
-def _import_ms() -> float:
-    """CPU time of a process that imports the SDK of a provider and ends: the median of some."""
-    spent = []
-    for _ in range(_IMPORTS):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", "import openai"], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000)
-    return statistics.median(spent)
-
-
-def _measured(name: str, send: Send, requests: int, slower: float) -> Overhead:
+def _measured(name: str, send: Send, requests: int, times: float) -> Overhead:
     for _ in range(20):
         send()
     spent = []
@@ -109,7 +92,7 @@ def _measured(name: str, send: Send, requests: int, slower: float) -> Overhead:
         if answer["statusCode"] not in (200, 202):
             raise RuntimeError(f"{name}: {answer}")
     cuts = statistics.quantiles(spent, n=100)
-    return Overhead(name, statistics.median(spent), cuts[98], slower, _profile(send, max(20, requests // 5)))
+    return Overhead(name, statistics.median(spent), cuts[98], times, _profile(send, max(20, requests // 5)))
 
 
 def _profile(send: Send, requests: int) -> tuple[tuple[str, float], ...]:

@@ -25,6 +25,7 @@ from botocore.session import Session
 from tools.bench import calls
 from tools.bench.calls import Prices
 from tools.bench.template import memory_gb
+from tools.bench.yardstick import slower
 from tools.localcloud import LocalCloud
 from tools.localcloud.emulator import REGION
 
@@ -103,17 +104,23 @@ def _lambda_time(like: str, ms: float, prices: Prices) -> float:
     return ms / 1000 * memory_gb(like) * float(prices["usd_per_million"]["lambda_gb_second"])
 
 
+def _share(like: str, prices: Prices) -> float:
+    return float(prices["vcpu_at_1024_mb"]) * memory_gb(like)
+
+
 def _baseline(cloud: LocalCloud, prices: Prices) -> tuple[Work, Work]:
     """Handing in, and working: medians of some jobs on warm clients."""
     with _surroundings(cloud), _noting() as sent:
         from tests.bench.outage.baseline import app  # noqa: PLC0415 - reads its surroundings
 
-        handed, worked = [], []
+        handed, worked, times = [], [], slower()
         for _ in range(_JOBS + 1):
             data = {"key": uuid.uuid4().hex, "text": "please"}
-            handed.append(_watched(sent, partial(app.admit, data, None), prices, memory_gb(_HANDED_IN)))
+            handed.append(_watched(sent, partial(app.admit, data, None), prices, _share(_HANDED_IN, prices) * times))
             event = {"Records": [_record(json.dumps(data))]}
-            worked.append(_watched(sent, partial(app.background, event, _context()), prices, memory_gb(_WORKS)))
+            worked.append(
+                _watched(sent, partial(app.background, event, _context()), prices, _share(_WORKS, prices) * times)
+            )
     return _median(handed[1:]), _median(worked[1:])
 
 
@@ -146,14 +153,14 @@ def _surroundings(cloud: LocalCloud) -> Iterator[None]:
         yield
 
 
-def _watched(sent: list[str], work: Callable[[], Any], prices: Prices, memory: float) -> Work:
-    """Billed as ours: CPU at the function's share of a processor, and the time that its requests take."""
+def _watched(sent: list[str], work: Callable[[], Any], prices: Prices, share: float) -> Work:
+    """Billed as ours: CPU at the function's share of a processor like this one, and the time that its requests take."""
     sent.clear()
     begun = time.process_time()
     work()
     cpu_ms = (time.process_time() - begun) * 1000
     waits = len(sent) * float(prices["assumed_ms"]["aws_request"])
-    return Work(tuple(sent), cpu_ms / (float(prices["vcpu_at_1024_mb"]) * memory) + waits)
+    return Work(tuple(sent), cpu_ms / share + waits)
 
 
 @contextmanager

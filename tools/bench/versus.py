@@ -2,8 +2,8 @@
 
 Contestants ask the same simulated provider one question a job: our stack over its HTTP API, in the provider's
 background mode; SQS + Lambda + Powertools (idempotency, partial batches), waiting inside the function, handed in
-through a function that answers the caller (as a product needs it) and as a bare message; a durable function of the
-public SDK, waiting inside as well, invoked asynchronously. Once the provider answers at once, which shows what each
+through a function that answers the caller, as a product needs it; a durable function of the public SDK, waiting inside
+as well, invoked asynchronously. Once the provider answers at once, which shows what each
 design costs by itself; once it takes `SLOW_MS`, as such answers do. What counts is read at the provider: from the
 moment a job is handed in to the moment its call arrives, and how many calls arrive a second. In turns, so that all
 meet the same machine; only the ratios mean anything.
@@ -41,7 +41,7 @@ DURABLE = "durable"
 SLOW_MS = 5_000
 _WAIT_SECONDS = 90.0
 _AT_ONCE = 10  # functions of a queue, as in our template
-_ROUNDS = 6  # of warming up, at most
+_ROUNDS = 4  # of warming up, at most
 Send = Callable[[str], Callable[[], None] | None]  # hands a job in; what it returns waits until the job is over
 
 
@@ -62,11 +62,9 @@ def measure(cloud: LocalCloud, submitters: tuple[int, ...], jobs: int) -> list[R
     """Deploy all, warm up, then race."""
     stand_up(cloud)
     _lift_limits(cloud)
-    message, function = _plain(cloud)
     contestants = {
         "Breakwater": _ours(cloud),
-        "SQS + Lambda": function,
-        "SQS + Lambda, message only": message,
+        "SQS + Lambda": _plain(cloud),
         "durable function": _durable(cloud),
     }
     races = []
@@ -194,19 +192,16 @@ def _until_over(client: httpx.Client, location: str) -> None:
         time.sleep(0.5)
 
 
-def _plain(cloud: LocalCloud) -> tuple[Send, Send]:
-    """A bare message, and a function that puts it and answers."""
+def _plain(cloud: LocalCloud) -> Send:
+    """A function puts a message and answers."""
     plain = Plain(cloud, f"{cloud.simulator.url}/openai/v1")
     plain.deploy()
-    lambdas, sqs = cloud.client("lambda"), cloud.client("sqs")
+    lambdas = cloud.client("lambda")
 
     def send(name: str) -> None:
-        sqs.send_message(QueueUrl=plain.queue_url, MessageBody=json.dumps({"key": name, "text": "please"}))
-
-    def ask(name: str) -> None:
         lambdas.invoke(FunctionName=f"{NAME}-admit", Payload=json.dumps({"key": name, "text": "please"}).encode())
 
-    return send, ask
+    return send
 
 
 def _feed(cloud: LocalCloud, batch: int) -> None:
