@@ -57,7 +57,7 @@ contract: setup ## The same suite over the fakes and the emulator
 	@$(PYTEST) tests/contract
 
 integration: setup ## Handlers and tools against the emulator and the simulator
-	@$(PYTEST) tests/integration
+	@$(PYTEST) -n 2 --dist loadfile tests/integration
 
 e2e: setup ## A deployed stack in the local cloud
 	@$(PYTEST) tests/e2e tests/drills
