@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from breakwater.domain.job import Job
-from breakwater.domain.states import Status
+from breakwater.domain.states import Reason, Status
 
 NAMESPACE = "Breakwater"
 _HTTP_TOO_MANY = 429
@@ -107,6 +107,8 @@ def step_metrics(event: str, before: Job | None, job: Job) -> list[Metric]:
             found.append(("HintObeyedBy", job.updated_at - before.ready_at, "Milliseconds"))
     if event in ("RetryScheduled", "FellBack", "DeadLettered", "HeldForReview"):
         found += _provider_metrics(job)
+    if event == "HeldForReview" and job.reason is not Reason.APPROVAL_REQUIRED:  # which is the policy's own wish
+        found.append(("JobsHeld", 1, "Count"))
     if event == "Swept" and job.nudges > 1:
         found.append(("NudgeUnanswered", 1, "Count"))
     if job.final and before is not None and not before.final:
@@ -151,9 +153,13 @@ _COUNTED: Mapping[str, str] = {
     "route_closed": "RouteClosed",
     "late_write": "LateWrite",
     "audit_line_lost": "AuditLineLost",
+    "request_failed": "ApiFailed",
+    "request_crashed": "ApiFailed",
     "swept": "SweepRan",
 }
 
+
+_OF_THE_ACCOUNT = frozenset({"credential", "permission", "quota", "spend"})  # nothing but a person helps
 
 _TICKED: Mapping[str, str] = {
     "created": "ScheduledJobs",
@@ -165,6 +171,8 @@ _TICKED: Mapping[str, str] = {
 def note_metrics(name: str, more: Mapping[str, Any]) -> list[Metric]:
     """What other lines add to the trends."""
     found: list[Metric] = [(_COUNTED[name], 1, "Count")] if name in _COUNTED else []
+    if name == "route_closed" and more.get("reason") in _OF_THE_ACCOUNT:
+        found.append(("AccountRefused", 1, "Count"))
     if name == "ticked":
         found += [(_TICKED[kind], float(count), "Count") for kind, count in more.items() if kind in _TICKED]
     if name == "delivery_refused" and more.get("why") == "missing_id":

@@ -497,3 +497,71 @@ def test_a_gateways_job_has_evidence_too():
 
     assert "requested_model" not in result.evidence
     assert result.evidence["route_result"] == "unknown"
+
+
+# --- an answer with nothing in it, and what is counted ----------------------------------------------------------------
+
+_NOTHING = [
+    ("openai", "responses", {**RESPONSE, "output": [{"type": "web_search_call", "status": "completed"}]}),
+    ("openai", "responses", {**RESPONSE, "output": [{"type": "image_generation_call", "status": "failed"}]}),
+    ("anthropic", "messages", {**MESSAGE, "content": [{"type": "server_tool_use", "id": "s", "name": "web_search"}]}),
+    (
+        "gemini",
+        "generate_content",
+        {"candidates": [{"finishReason": "STOP", "content": {"parts": [{"executableCode": {"code": "1"}}]}}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("provider", "endpoint", "body"), _NOTHING)
+def test_a_success_with_nothing_in_it_is_none(provider, endpoint, body):
+    """PR-06: stored, it would be an empty string that nobody asks for again."""
+    outcome = Wire(provider, endpoint, body).submit()
+
+    assert isinstance(outcome, Refused)
+    assert (outcome.signal.error_class, outcome.signal.rule) == (ErrorClass.SERVER_FAULT, "default.no_answer")
+
+
+def test_the_old_way_of_calling_a_function_is_a_call():
+    """`function_call`, as some gateways still say it."""
+    message = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": '{"q": 1}'}}
+    body = {**CHAT, "choices": [{"index": 0, "finish_reason": "function_call", "message": message}]}
+
+    outcome = Wire("gateway", "chat", body).submit()
+
+    assert outcome.result.tool_calls == ({"id": "", "name": "look", "arguments": '{"q": 1}'},)
+
+
+def test_drafts_and_sounds_are_no_images():
+    """Gemini thinks in pictures: one was asked for, one is made, one is paid."""
+    parts = [
+        {"thought": True, "inlineData": {"mimeType": "image/png", "data": "ZHJhZnQ="}},
+        {"inlineData": {"mimeType": "image/png", "data": "ZmluYWw="}},
+        {"inlineData": {"mimeType": "audio/L16", "data": "c291bmQ="}},
+    ]
+    body = {"candidates": [{"finishReason": "STOP", "content": {"parts": parts}}]}
+
+    result = Wire("gemini", "generate_content", body).submit().result
+
+    assert [one["mime"] for one in result.media] == ["image/png", "audio/L16"]
+    assert (result.media[0]["b64"], result.usage.images) == ("ZmluYWw=", 1)
+
+
+def test_images_of_a_chat_model_are_counted():
+    """Their price is by the piece."""
+    image = {"image_url": {"url": "data:image/png;base64,aGk="}}
+    message = {"role": "assistant", "content": "", "images": [image, image]}
+    body = {**CHAT, "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+
+    assert Wire("gateway", "chat", body).submit().result.usage.images == 2
+
+
+@pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": Infinity}', '{"a": 1e999}', "-Infinity"])
+def test_what_only_python_reads_as_json_is_not_the_json_asked_for(text):
+    """Written down, nobody else could read it."""
+    message = {"role": "assistant", "content": text}
+    body = {**CHAT, "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+
+    outcome = Wire("gateway", "chat", body).submit({"prompt": "Say hi", "json_schema": {"schema": {}}})
+
+    assert (type(outcome), outcome.signal.rule) == (Refused, "adapter.not_json")

@@ -330,12 +330,28 @@ def test_a_refusal_before_the_stream_is_an_ordinary_one(case):
 
 
 @pytest.mark.parametrize("case", list(CASES))
-@pytest.mark.parametrize("junk", ["data: {\n\n", "data: [1]\n\n", "data: hello\n\n", "data: null\n\n"])
+@pytest.mark.parametrize("junk", ["data: {\n\n", "data: [1]\n\n", "data: hello\n\n", "data: 7\n\n"])
 def test_an_event_that_cannot_be_read_is_not_skipped(case, junk):
     """It may have been a piece of the answer."""
     events, _ = read(case, junk)
 
     assert events[-1].signal.rule == "adapter.event_unreadable"
+
+
+@pytest.mark.parametrize("nothing", ["data:\n\n", "data: null\n\n", "event: ping\ndata: ping\n\n", ": ping\n\n"])
+def test_what_only_keeps_a_connection_is_skipped(nothing):
+    """In the middle of an answer it must not become the answer's end."""
+    events, _ = read("gateway", sse(chunk("Hel")) + nothing + sse(chunk("lo"), chunk(finish="stop"), "[DONE]"))
+
+    assert (said(events), type(events[-1])) == ("Hello", Done)
+
+
+def test_an_error_is_known_by_its_events_name_too():
+    """Some gateways name the event and leave the type out of its data."""
+    error = 'event: error\ndata: {"message": "Overloaded (test)", "code": 429}\n\n'
+    events, _ = read("gateway", sse(chunk("Hel")) + error)
+
+    assert events[-1].signal.error_class is ErrorClass.PACING
 
 
 @pytest.mark.parametrize("case", list(CASES))

@@ -302,6 +302,7 @@ def test_times_are_numbers_or_lengths():
 def test_a_rotated_secret_keeps_the_one_before():
     """Webhooks signed with either count; notifications are signed with both."""
     assert rotated("webhook", "openai", "new", {"openai": ["old", "older"]}) == {"openai": ["new", "old"]}
+    assert rotated("webhook", "openai", "new", {"openai": ["new", "old"]}) == {"openai": ["new", "old"]}  # asked twice
     assert rotated("notify", "default", "new", {"default": "old"}) == {"default": ["new", "old"]}
     assert rotated("provider", "openai", "new", {"openai": "old", "other": "x"}) == {"openai": "new", "other": "x"}
 

@@ -50,8 +50,9 @@ def rotate(
     new = value or made or typer.prompt("New secret", hide_input=True)
     client, secret_id = _secret(settings, places[kind])
     stored = json.loads(client.get_secret_value(SecretId=secret_id).get("SecretString") or "{}")
-    client.put_secret_value(SecretId=secret_id, SecretString=json.dumps(rotated(kind, name, new, stored)))
+    # First the entry: nothing is replaced that nobody could account for.
     api(ctx).post("/v1/ops/audit", {"what": "rotate_secret", "target": f"secret:{kind}/{name}", "why": why})
+    client.put_secret_value(SecretId=secret_id, SecretString=json.dumps(rotated(kind, name, new, stored)))
     told = {"kind": kind, "name": name, "in_force_within_seconds": 60}
     show.as_json(told) if as_json else typer.echo(f"{kind} {name} is rotated; in force within a minute")
 
@@ -93,7 +94,8 @@ def rotated(kind: str, name: str, new: str, stored: dict[str, Any]) -> dict[str,
     if kind == "provider":
         return {**stored, name: new}
     before = stored.get(name) or []
-    return {**stored, name: [new, *(before if isinstance(before, list) else [before])][:2]}
+    earlier = [one for one in (before if isinstance(before, list) else [before]) if one != new]
+    return {**stored, name: [new, *earlier][:2]}  # asked for twice, the one before still counts
 
 
 def _secret(settings: Settings, output: str) -> tuple[Any, str]:

@@ -192,6 +192,7 @@ def _job() -> dict[str, Any]:
         "replayed": {"type": "boolean", "description": "The intent was known already"},
         "result": {"type": "object", "description": "Text, structured output, tool calls, media, usage, cost"},
         "result_url": {"type": "string", "description": "In place of `result` above 4 MiB; short-lived"},
+        "result_expired": {"type": "boolean", "description": "In place of `result` whose body was cleaned away"},
     }
     return {"type": "object", "properties": dict(sorted(fields.items()))}
 

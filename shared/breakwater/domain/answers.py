@@ -31,14 +31,25 @@ def judged(
     if result is None or not succeeded(reply):
         signal = classify(provider, reply, route_key=route_key, lookup=lookup)
         return Refused(signal=signal, partial=partial, provider_job_id=job_id)
+    if not (result.text or result.tool_calls or result.media):  # it ended well, and there is nothing to show for it
+        return Refused(
+            signal=_own(reply, route_key, ErrorClass.SERVER_FAULT, "default.no_answer"),
+            partial=partial,
+            provider_job_id=job_id,
+        )
     whole = structured(result) if wants_json else result
     if whole is None:
-        signal = Signal(
-            error_class=ErrorClass.UNKNOWN,
-            http_status=reply.status,
-            route_key=route_key,
-            provider_request_id=request_id(reply.headers, reply.body),
-            rule="adapter.not_json",
-        )
+        signal = _own(reply, route_key, ErrorClass.UNKNOWN, "adapter.not_json")
         return Refused(signal=signal, partial=partial, provider_job_id=job_id)
     return Completed(result=whole)
+
+
+def _own(reply: Reply, route_key: str, error_class: ErrorClass, rule: str) -> Signal:
+    """What we find wrong with an answer that the provider calls a success."""
+    return Signal(
+        error_class=error_class,
+        http_status=reply.status,
+        route_key=route_key,
+        provider_request_id=request_id(reply.headers, reply.body),
+        rule=rule,
+    )

@@ -14,19 +14,29 @@ from breakwater.domain.rules.anthropic import ANTHROPIC
 from breakwater.domain.rules.default import DEFAULT, FIRST, LOOKUP
 from breakwater.domain.rules.endings import End
 from breakwater.domain.rules.facts import Facts, facts_of, is_identifier
-from breakwater.domain.rules.gateway import GATEWAY
+from breakwater.domain.rules.gateway import GATEWAY, THROTTLED
 from breakwater.domain.rules.gemini import GEMINI
 from breakwater.domain.rules.openai import OPENAI
 from breakwater.domain.rules.rows import Row, Rows
 from breakwater.domain.signals import ErrorClass, LimitDimension, Reply, Signal
 from breakwater.domain.states import Visibility
 
+_MONEY = frozenset({ErrorClass.SPEND, ErrorClass.QUOTA})
+_BY_SENTENCE = "openai.quota_text"  # Gemini's per-minute limits say the same, and mean no money
+
+
+def _gateway_chain() -> Rows:
+    """Money before pace across all providers: their words stand side by side in what a gateway passes on."""
+    rest = (*GATEWAY[1:], *GEMINI, *ANTHROPIC, *OPENAI, *THROTTLED)
+    money = tuple(row for row in rest if row.error_class in _MONEY and row.name != _BY_SENTENCE)
+    return (GATEWAY[0], *money, *(row for row in rest if row not in money))
+
+
 CHAINS: Mapping[str, Rows] = {
     "openai": OPENAI,
     "anthropic": ANTHROPIC,
     "gemini": GEMINI,
-    # Gemini before OpenAI: both say "exceeded your current quota", and only one of them means money.
-    "gateway": (*GATEWAY, *GEMINI, *ANTHROPIC, *OPENAI),
+    "gateway": _gateway_chain(),
 }
 """Each provider's rows, in order. A provider without an entry is read by the defaults alone."""
 

@@ -52,9 +52,9 @@ def hint_ms(reply: Reply) -> int | None:
 def retry_after_ms(value: str, now_ms: int, date: str | None = None) -> int | None:
     """`Retry-After`: seconds (decimals too) or an HTTP date, counted from the answer's own `Date` if it is one."""
     text = value.strip(" \t")
-    seconds = times.number_ms(text, _SECOND_MS)
-    if seconds is not None:
-        return usable(seconds)
+    wait = times.wait_ms(text, now_ms)
+    if wait is not None:
+        return usable(wait)
     sent_at = None if date is None else times.http_instant(date.strip(" \t"), now_ms)
     return usable(times.http_date_ms(text, now_ms if sent_at is None else sent_at))
 
@@ -105,11 +105,10 @@ def _from_body(body: Any, now_ms: int) -> Iterator[int]:
 
 def _said_by(error: Mapping[str, Any], now_ms: int) -> int | None:
     """Gemini's `retryDelay` of a RetryInfo, OpenRouter's `retry_after` and `resets_at`."""
-    if "retryDelay" in error:
+    if error.get("retryDelay") is not None:
         return _protobuf_duration_ms(error["retryDelay"])
-    if "retry_after" in error:
-        return times.number_ms(_text(error["retry_after"]), _SECOND_MS)
-    return times.reset_ms(_text(error.get("resets_at")), now_ms)
+    wait = times.wait_ms(_text(error.get("retry_after")), now_ms)
+    return wait if wait is not None else times.reset_ms(_text(error.get("resets_at")), now_ms)
 
 
 def _protobuf_duration_ms(value: Any) -> int | None:

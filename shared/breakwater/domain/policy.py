@@ -146,7 +146,7 @@ class Policy(Model):
     expected_duration_ms: Positive = 30 * SECOND
     review_max_age_ms: Positive = 7 * DAY
     dedupe_window_ms: Positive = DAY
-    retention_days: Annotated[int, Rule(strict=True, ge=1, le=3_650)] = 30
+    retention_days: Annotated[int, Rule(strict=True, ge=1, le=395)] = 30  # the bucket keeps large bodies for 400
     accept_truncated: Flag = False
     serve_latest: Flag = False
     require_same_served_model: Flag = False

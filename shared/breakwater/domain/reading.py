@@ -7,6 +7,7 @@ in one place, `endings.py`, and an answer without it never counts as completed.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -80,9 +81,20 @@ def structured(result: Result) -> Result | None:
         return result
     fenced = _FENCE.fullmatch(result.text)
     try:
-        return replace(result, structured=json.loads(fenced[1] if fenced else result.text))
+        said = fenced[1] if fenced else result.text
+        return replace(result, structured=json.loads(said, parse_constant=_no_number, parse_float=_finite))
     except (ValueError, RecursionError):
         return None
+
+
+def _no_number(word: str) -> Any:
+    """`NaN` and `Infinity` are Python's, not JSON's: who reads the stored result could not."""
+    raise ValueError(word)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _no_number(digits)
 
 
 def says_something(result: Result) -> bool:

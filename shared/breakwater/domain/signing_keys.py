@@ -10,11 +10,13 @@ import base64
 import binascii
 
 VERSION = "v1,"
+SHORTEST = 16  # bytes; Standard Webhooks asks for 24 to 64, and what is shorter than this could be guessed
 _PREFIX = "whsec_"
+_ASYMMETRIC = ("whpk_", "whsk_")  # of Standard Webhooks: the public one is known to anybody
 
 
 def keys_of(secret: str | None) -> tuple[bytes, ...]:
-    """The HMAC keys a configured secret can mean, none when it is missing, empty or broken.
+    """The HMAC keys a configured secret can mean, none when it is missing, too short or broken.
 
     `whsec_` and base64, also pasted with `v1,` in front or blanks around it, is one key. Without the prefix it is read
     as base64 first (as senders of Standard Webhooks mean it), then as plain text (as the official SDK does).
@@ -22,9 +24,11 @@ def keys_of(secret: str | None) -> tuple[bytes, ...]:
     if not isinstance(secret, str):
         return ()
     text = secret.strip().removeprefix(VERSION)
+    if text.removeprefix("v1a,").startswith(_ASYMMETRIC):
+        return ()
     if text.startswith(_PREFIX):
-        return _nonempty(_key(text.removeprefix(_PREFIX)))
-    return _nonempty(_key(text), utf8(text))
+        return _whole(_key(text.removeprefix(_PREFIX)))
+    return _whole(_key(text), utf8(text))
 
 
 def strict_base64(text: str) -> bytes | None:
@@ -49,5 +53,5 @@ def _key(text: str) -> bytes | None:
     return strict_base64(compact + "=" * (-len(compact) % 4))
 
 
-def _nonempty(*keys: bytes | None) -> tuple[bytes, ...]:
-    return tuple(key for key in keys if key)
+def _whole(*keys: bytes | None) -> tuple[bytes, ...]:
+    return tuple(key for key in keys if key is not None and len(key) >= SHORTEST)

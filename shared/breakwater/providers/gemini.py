@@ -71,15 +71,16 @@ class GeminiGenerateContent(Adapter):
         candidate = next(iter(objects(body.get("candidates"))), {})
         parts = objects(inside(candidate, "content", "parts"))
         calls = tuple(_call(part, index) for index, part in enumerate(parts) if inside(part, "functionCall"))
-        media = tuple(image for part in parts if (image := _image(part.get("inlineData"))))
+        shown = [part for part in parts if not part.get("thought")]  # drafts are thoughts too
+        media = tuple(image for part in shown if (image := _image(part.get("inlineData"))))
         blocked = inside(body, "promptFeedback", "blockReason") is not None
         finish = "content_filter" if blocked else finish_reason(candidate.get("finishReason"))
         return Result(
-            text=lines(part.get("text") for part in parts if not part.get("thought")),
+            text=lines(part.get("text") for part in shown),
             tool_calls=calls,
             media=media,
             finish_reason="tool_calls" if calls and finish == "stop" else finish,
-            usage=_usage(body.get("usageMetadata"), len(media)),
+            usage=_usage(body.get("usageMetadata"), sum(one["mime"].startswith("image/") for one in media)),
             served_model=word(body.get("modelVersion")),
             provider_request_id=word(body.get("responseId")),
         )

@@ -6,7 +6,7 @@ evidence, and an error inside the answer is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -47,15 +47,16 @@ class OpenAIChat(OpenAIAdapter):
         del headers
         choice = next(iter(objects(body.get("choices"))), {})
         message = choice.get("message")
-        calls = tuple(_call(call) for call in objects(inside(message, "tool_calls")))
+        calls = tuple(_call(call) for call in _calls_of(message))
+        media = tuple(_images(inside(message, "images")))
         said = _said(inside(message, "content")) or text(choice.get("text"))
         refusal = text(inside(message, "refusal"))
         return Result(
             text=said or refusal,
             tool_calls=calls,
-            media=tuple(_images(inside(message, "images"))),
+            media=media,
             finish_reason=_finish(choice, calls, refused=bool(refusal and not said)),
-            usage=_usage(body.get("usage")),
+            usage=_usage(body.get("usage"), len(media)),
             served_model=word(body.get("model")),
         )
 
@@ -116,6 +117,12 @@ def _tool(tool: Tool | Json) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
+def _calls_of(message: Any) -> Iterable[Json]:
+    """Calls of tools; some gateways still say `function_call`, which is one call without a name of its own."""
+    alone = inside(message, "function_call")
+    return objects(inside(message, "tool_calls")) or ([{"function": alone}] if isinstance(alone, Mapping) else [])
+
+
 def _call(call: Json) -> dict[str, Any]:
     return tool_call(call.get("id"), inside(call, "function", "name"), inside(call, "function", "arguments"))
 
@@ -145,8 +152,9 @@ def _finish(choice: Json, calls: tuple[Any, ...], *, refused: bool) -> str:
     return "tool_calls" if calls and finish == "stop" else finish
 
 
-def _usage(usage: Any) -> Usage:
+def _usage(usage: Any, images: int) -> Usage:
     return Usage(
+        images=images,
         input_tokens=count(inside(usage, "prompt_tokens")),
         cached_tokens=count(inside(usage, "prompt_tokens_details", "cached_tokens")),
         output_tokens=count(inside(usage, "completion_tokens")),

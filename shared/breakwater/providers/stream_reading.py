@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from breakwater.providers.base import Adapter
 
 _DONE = "[DONE]"
+_NOTHING = ("", "null")  # what gateways send to keep a connection
 _FIRST_ERROR = 300
 _LARGEST_ANSWER = 8 * 1024 * 1024
 
@@ -87,7 +88,7 @@ class Reading:
         return [self._failed(replace(lost, in_stream=began))]
 
     def _event(self, event: SseEvent) -> list[StreamEvent]:
-        if self.over:
+        if self.over or event.name == "ping" or event.data.strip() in _NOTHING:
             return []
         if event.data.strip() == _DONE:
             whole = self._assembler.done()
@@ -95,6 +96,8 @@ class Reading:
         data = parse_json(event.data)
         if not isinstance(data, Mapping):
             return [self._broken("adapter.event_unreadable")]
+        if event.name == "error" and not data.keys() & {"error", "type"}:
+            data = {"error": data}
         ending = event_ending(data)
         if ending is not None and ending.end is Ending.ERROR:
             return [self._failed(replace(self._reply(data), in_stream=True))]

@@ -136,7 +136,7 @@ def _shown_part(deps: Deps, job: Job) -> dict[str, Any]:
 def _result(deps: Deps, child: Child, name: str) -> dict[str, Any]:
     body = read_body(deps, child)
     if body is None:
-        return {}
+        return {f"{name}_expired": True}
     if len(body) > MAX_INLINE_RESULT and child.blob is not None:
         return {f"{name}_url": deps.payloads.presign(child.blob, PRESIGN_SECONDS), f"{name}_bytes": len(body)}
     execution = child.data.get("execution", {})

@@ -289,16 +289,35 @@ def test_a_reset_is_a_hint_only_when_nothing_else_is():
 
 
 def test_a_wait_beyond_the_calendar_is_a_hundred_years():
-    """A number too long for a date stays a wait, and the longest one there is."""
-    assert hint(retry_after="9" * 5_000) == times.MAX_DELAY_MS
+    """A date or a duration too long for the calendar stays a wait, and the longest one there is."""
     assert hint(retry_after="Fri, 31 Dec 9999 23:59:59 GMT") == times.MAX_DELAY_MS
     assert hint(x_ratelimit_remaining="0", x_ratelimit_reset="9" * 12 + "h") == times.MAX_DELAY_MS
 
 
-@given(st.integers(min_value=1, max_value=times.MAX_DELAY_MS // 1000))
+@given(st.integers(min_value=1, max_value=10**9 - 1))
 def test_every_whole_second_is_kept(seconds):
-    """No length is too long to be kept exactly."""
+    """Up to 31 years exactly."""
     assert hint(retry_after=str(seconds)) == seconds * 1000
+
+
+@pytest.mark.parametrize("at", [NOW // 1000 + 30, NOW + 30_000])
+def test_a_wait_of_decades_is_an_instant(at):
+    """Some write when in the place of how long: seconds or milliseconds since the epoch."""
+    assert hint(retry_after=str(at)) == 30_000
+    assert hint(body={"error": {"retry_after": at}}) == 30_000
+
+
+@pytest.mark.parametrize("value", ["9" * 5_000, "9" * 2_000_000, "1" + "0" * 400 + "s", "99999999999999"])
+def test_a_number_that_is_no_time_says_nothing(value):
+    """Our own back-off applies, and no length of digits is an exception."""
+    assert hint(retry_after=value) is None
+    assert hint(body={"error": {"retry_after": value}}) is None
+
+
+def test_an_empty_wait_in_a_body_leaves_the_reset_beside_it_in_force():
+    """`"retry_after": null` is no answer, `resets_at` is."""
+    error = {"retry_after": None, "resets_at": "2026-06-21T07:28:00Z"}
+    assert hint(body={"error": error}) == 30_000
 
 
 @given(st.text(), st.text(), st.text())

@@ -224,8 +224,22 @@ class TestSecrets:
 
     def test_a_plain_text_secret_is_its_own_key(self):
         """The official SDK takes what has no prefix for the key itself."""
-        assert keys_of("correct-horse!") == (b"correct-horse!",)
-        assert keys_of("abcd") == (base64.b64decode("abcd"), b"abcd")
+        assert keys_of("correct-horse-battery!") == (b"correct-horse-battery!",)
+        assert keys_of("abcdefgh" * 3) == (base64.b64decode("abcdefgh" * 3), b"abcdefgh" * 3)
+
+    @pytest.mark.parametrize(
+        "secret",
+        ["****", "null", "None", "a", "whsec_ab", "whsec_****", "changeme", "correct-horse!", "whsec_MDEyMzQ1Njc4OWFi"],
+    )
+    def test_a_secret_that_could_be_guessed_is_no_key(self, secret):
+        """WH-07: masked, rendered from nothing, or cut; whoever guesses it could sign."""
+        assert keys_of(secret) == ()
+        assert isinstance(verify(BODY, headers(), [secret], NOW), Refusal)
+
+    @pytest.mark.parametrize("secret", ["whpk_" + "a" * 44, "v1a,whpk_" + "a" * 44, "whsk_" + "a" * 64])
+    def test_keys_of_the_asymmetric_scheme_are_no_shared_secrets(self, secret):
+        """Standard Webhooks: anybody knows the public one."""
+        assert keys_of(secret) == ()
 
 
 class TestSigning:

@@ -21,7 +21,12 @@ FIRST: Rows = (
         when=When(transport=_ANY_TRANSPORT, in_stream=True),
         error_class=ErrorClass.STREAM_INCOMPLETE,
     ),
-    Row(name="default.answer_lost", when=When(transport=_ANY_TRANSPORT), error_class=ErrorClass.OUTCOME_UNKNOWN),
+    # A refusal whose body was cut is still a refusal: its status and headers came whole.
+    Row(
+        name="default.answer_lost",
+        when=When(transport=_ANY_TRANSPORT, refused=False),
+        error_class=ErrorClass.OUTCOME_UNKNOWN,
+    ),
     # The request arrived, and nobody knows what became of it.
     Row(name="default.timed_out", when=When(status=(408, 504, 524)), error_class=ErrorClass.OUTCOME_UNKNOWN),
 )
@@ -51,6 +56,7 @@ DEFAULT: Rows = (
     Row(name="default.credential", when=When(status=(401,)), error_class=ErrorClass.CREDENTIAL),
     Row(name="default.permission", when=When(status=(403,)), error_class=ErrorClass.PERMISSION),
     Row(name="default.boundary", when=When(status=(451,)), error_class=ErrorClass.DATA_BOUNDARY),
+    Row(name="default.too_early", when=When(status=(425,)), error_class=ErrorClass.NOT_SENT),  # RFC 8470: not processed
     Row(name="default.locked", when=When(status=(409,)), error_class=ErrorClass.LOCKED),
     Row(name="default.overload", when=When(status=(503, 529)), error_class=ErrorClass.OVERLOAD),
     Row(name="default.never_served", when=When(status=(501, 505)), error_class=ErrorClass.CALLER_FAULT),

@@ -10,6 +10,17 @@ from breakwater.domain.rules.facts import FLAGGED_INPUT
 from breakwater.domain.rules.rows import ANY_CALLER_STATUS, Row, Rows, When
 from breakwater.domain.signals import ErrorClass, LimitDimension
 
+THROTTLED: Rows = (
+    # LiteLLM puts this type beside whatever its upstream said: it means something where nothing else does.
+    Row(
+        name="gateway.throttled",
+        when=When(words=("throttling_error",)),
+        error_class=ErrorClass.PACING,
+        implies=429,
+    ),
+)
+_ERRORS = range(400, 600)  # outside them the text may be what a model wrote
+
 GATEWAY: Rows = (
     Row(
         name="gateway.in_flight_budget",  # 402, and yet over as soon as running calls are
@@ -35,6 +46,13 @@ GATEWAY: Rows = (
         implies=402,
     ),
     Row(
+        name="gateway.spend_text",  # LiteLLM, 400: Anthropic's sentence without Anthropic's words
+        when=When(status=_ERRORS, text=("credit balance is too low",)),
+        error_class=ErrorClass.SPEND,
+        limit_dimension=LimitDimension.SPEND,
+        implies=400,
+    ),
+    Row(
         name="gateway.credential",
         when=When(words=("authentication", "token_not_found_in_db")),
         error_class=ErrorClass.CREDENTIAL,
@@ -54,13 +72,13 @@ GATEWAY: Rows = (
     ),
     Row(
         name="gateway.boundary",  # no endpoint is left that keeps the promised data policy
-        when=When(text=("matching your data policy",)),
+        when=When(status=_ERRORS, text=("matching your data policy",)),
         error_class=ErrorClass.DATA_BOUNDARY,
         implies=404,
     ),
     Row(
         name="gateway.no_deployment",  # LiteLLM answers 429 while its deployments cool down
-        when=When(text=("no deployments available", "no healthy deployment")),
+        when=When(status=_ERRORS, text=("no deployments available", "no healthy deployment", "no healthy/deployments")),
         error_class=ErrorClass.OVERLOAD,
         implies=429,
     ),
@@ -81,12 +99,6 @@ GATEWAY: Rows = (
         when=When(words=("timeout",)),
         error_class=ErrorClass.OUTCOME_UNKNOWN,
         implies=504,
-    ),
-    Row(
-        name="gateway.throttled",
-        when=When(words=("throttling_error",)),
-        error_class=ErrorClass.PACING,
-        implies=429,
     ),
     Row(name="gateway.locked", when=When(status=(409,)), error_class=ErrorClass.LOCKED),
     Row(

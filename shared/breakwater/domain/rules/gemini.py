@@ -21,6 +21,20 @@ GEMINI: Rows = (
         implies=402,
     ),
     Row(
+        name="gemini.payment",  # the status says it all: the words beside it are still those of a rate
+        when=When(status=(402,)),
+        error_class=ErrorClass.SPEND,
+        limit_dimension=LimitDimension.SPEND,
+        implies=402,
+    ),
+    Row(
+        name="gemini.payment_word",
+        when=When(words=("payment_required",)),
+        error_class=ErrorClass.SPEND,
+        limit_dimension=LimitDimension.SPEND,
+        implies=402,
+    ),
+    Row(
         name="gemini.no_quota",  # not offered on this tier: waiting can't help
         when=When(words=(ZERO_QUOTA,)),
         error_class=ErrorClass.QUOTA,

@@ -17,12 +17,16 @@ ANY_CALLER_STATUS = frozenset({200, 400, 404, 405, 409, 412, 413, 414, 415, 422,
 """Statuses beside which a word may mean a caller fault: others say more than the word does."""
 
 
+_REFUSALS = range(400, 500)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class When:
     """Conditions on the facts. Empty means: any."""
 
     transport: Collection[TransportFailure] = ()
     status: Collection[int] = ()
+    refused: bool | None = None  # the status says that the request was refused: 4xx
     in_stream: bool | None = None
     shape: Collection[Shape] = ()
     ending: Collection[End] = ()
@@ -36,6 +40,7 @@ class When:
             (
                 not self.transport or facts.transport in self.transport,
                 not self.status or facts.status in self.status,
+                self.refused is None or (facts.status in _REFUSALS) is self.refused,
                 self.in_stream is None or facts.in_stream is self.in_stream,
                 not self.shape or facts.shape in self.shape,
                 not self.ending or facts.ending.end in self.ending,

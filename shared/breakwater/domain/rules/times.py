@@ -21,9 +21,10 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _MONTH = f"(?P<month>{'|'.join(_MONTHS)})"
 _CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|μs|ms|s|m|h))+", re.ASCII)
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_PLAIN = r"\d{1,300}(?:\.\d{1,300})?"  # more digits than that are no time
+_NUMBER = re.compile(_PLAIN, re.ASCII)
+_DURATION = re.compile(rf"(?:{_PLAIN}(?:ns|us|µs|μs|ms|s|m|h)){{1,20}}", re.ASCII)
+_DURATION_PART = re.compile(rf"({_PLAIN})(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _UNIT_MS = {
     "ns": Decimal("0.000001"),
     "us": Decimal("0.001"),
@@ -54,6 +55,11 @@ _LATEST_EPOCH_SECONDS = Decimal(10**11)
 def number_ms(text: str, unit_ms: int) -> int | None:
     """A plain non-negative number, whole or decimal, of units of `unit_ms`."""
     return _whole_ms(_PRECISE.multiply(Decimal(text), Decimal(unit_ms))) if _NUMBER.fullmatch(text) else None
+
+
+def wait_ms(text: str, now_ms: int) -> int | None:
+    """A wait in seconds, as a plain number; one that would be 31 years is an instant: seconds or ms since the epoch."""
+    return _bare_number_ms(text, now_ms) if _NUMBER.fullmatch(text) else None
 
 
 def duration_ms(text: str) -> int | None:
