@@ -186,8 +186,8 @@ def _ours(cloud: LocalCloud) -> Send:
 def _until_over(client: httpx.Client, location: str) -> None:
     until = time.monotonic() + _WAIT_SECONDS
     while time.monotonic() < until:
-        job = client.get(location).json()
-        if job["final"] and not job["owed"]:
+        job = client.get(location).json()  # or, where all wait, that the gateway gave up
+        if job.get("final") and not job.get("owed"):
             return
         time.sleep(0.5)
 

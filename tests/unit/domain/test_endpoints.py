@@ -180,13 +180,13 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("entry", "named"),
         [
-            ("long-enough", []),
-            (["long-enough", "whsec_MDEyMzQ1Njc4OWFiY2RlZg=="], []),
+            ("long-enough-by-now", []),
+            (["long-enough-by-now", "whsec_MDEyMzQ1Njc4OWFiY2RlZg=="], []),
             ("", ["hooks"]),
             (None, ["hooks"]),
             ([], ["hooks"]),
             ({"a": 1}, ["hooks"]),
-            (["long-enough", "whsec_***", None, 7], ["hooks[1]", "hooks[2]", "hooks[3]"]),
+            (["long-enough-by-now", "whsec_***", None, 7], ["hooks[1]", "hooks[2]", "hooks[3]"]),
         ],
     )
     def test_unusable_secrets_are_named_by_place(self, entry, named):
