@@ -7,12 +7,17 @@ import subprocess
 import sys
 import time
 import uuid
+from dataclasses import replace
 
 import pytest
 
+from breakwater.clock import SystemClock
 from breakwater.domain.obligations import Queue
 from breakwater.domain.request import parse
+from breakwater.domain.slots import VERIFY_AFTER, ScopeLimit
 from breakwater.domain.states import Status
+from breakwater.domain.timing import NUDGE_GRACE
+from breakwater.usecases import capacity
 from breakwater.usecases.admit import Principal, admit
 from breakwater.usecases.sweep import sweep
 from tests.support.cloud import ROOT
@@ -21,6 +26,7 @@ from tools.simulator.process import start
 
 WORKERS, JOBS, CALL_MS = 16, 60, 150
 SECONDS = 110
+SCOPE = "route:plain"
 
 
 @pytest.fixture
@@ -78,8 +84,32 @@ def test_a_limit_holds_for_sixteen_workers_two_of_which_are_killed(config, worke
     gauges = simulator.client.concurrency()
     highest = max(gauge["max"] for name, gauge in gauges.items() if "messages" in name)
     assert 1 < highest <= LIMIT
-    until(lambda: swept(deps, ids) and not deps.store.slots("route:plain"), SECONDS)
-    assert deps.store.waiters("route:plain", 10) == []
+    assert deps.store.waiters(SCOPE, 10) == []
+    later = replace(deps, clock=Later())
+    until(lambda: swept(later, ids) and not owed(later, ids), SECONDS)
+    for one in workers:
+        one.kill()
+        one.wait()
+    assert all(isinstance(one, capacity.Taken) for one in taken_by_new_jobs(later))
+
+
+class Later(SystemClock):
+    """As late as whoever was killed between two writes is found: its nudge was never sent, its number never named."""
+
+    def now(self) -> int:
+        return super().now() + max(NUDGE_GRACE, VERIFY_AFTER)
+
+
+def owed(deps, ids):
+    """Whether an effect is still to come."""
+    return any(one.owed for one in deps.store.get_many(ids).values())
+
+
+def taken_by_new_jobs(deps):
+    """What the next jobs get, as many as there are numbers: the dead keep none."""
+    ids = [submit(deps, JOBS + n) for n in range(LIMIT)]
+    limit = ScopeLimit(scope=SCOPE, limit=LIMIT)
+    return [capacity.take(deps, job, [limit], 0, deps.now()) for job in deps.store.get_many(ids).values()]
 
 
 def submit(deps, n):

@@ -20,6 +20,10 @@ def main(results: Path, out: Path) -> None:
         cold(found["cold"], out / "coldstart.png")
     if "calls" in found:
         money(found["calls"], out / "money.png")
+    if "peers" in found:
+        peers(found["peers"], out / "peers.png")
+    if "versus" in found:
+        pace(found["versus"], out / "pace.png")
 
 
 def cold(starts: list[dict[str, Any]], out: Path) -> None:
@@ -48,6 +52,44 @@ def money(jobs: list[dict[str, Any]], out: Path) -> None:
     axes.set_xlabel("USD a million jobs, list prices")
     axes.legend(fontsize="small")
     figure.savefig(out, dpi=110)
+
+
+def peers(jobs: list[dict[str, Any]], out: Path) -> None:
+    """What a million jobs cost by who waits for the provider, and how long."""
+    figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
+    waits = sorted({one["wait_ms"] for one in jobs})
+    cost = {(one["name"], one["wait_ms"]): one["dollars_a_million"] for one in jobs}
+    _side_by_side(axes, [f"provider takes {one / 1000:g} s" for one in waits], waits, cost)
+    axes.set_yscale("log")
+    axes.set_ylabel("USD a million jobs")
+    axes.legend(fontsize="small")
+    figure.savefig(out, dpi=110)
+
+
+def pace(races: list[dict[str, Any]], out: Path) -> None:
+    """Calls a second by number of submitters, for a provider that answers at once and one that takes long."""
+    paces = sorted({one["answer_ms"] for one in races})
+    figure, pictures = plt.subplots(1, len(paces), figsize=(10, 3.6), layout="constrained", squeeze=False)
+    for axes, answer_ms in zip(pictures[0], paces, strict=True):
+        same = [one for one in races if one["answer_ms"] == answer_ms]
+        numbers = sorted({one["submitters"] for one in same})
+        speed = {(one["contestant"], one["submitters"]): one["jobs_a_second"] for one in same}
+        _side_by_side(axes, [f"{one} submitter{'s' if one > 1 else ''}" for one in numbers], numbers, speed)
+        axes.set_title(f"an answer takes {answer_ms / 1000:g} s" if answer_ms else "the provider answers at once")
+        axes.set_ylabel("calls a second")
+        axes.legend(fontsize="small")
+    figure.savefig(out, dpi=110)
+
+
+def _side_by_side(axes: Any, labels: list[str], places: list[int], values: dict[tuple[str, int], float]) -> None:
+    """One group of bars for each place, one bar in it for each contestant, its figure above."""
+    names = list(dict.fromkeys(name for name, _ in values))
+    for n, name in enumerate(names):
+        at = [group + (n - (len(names) - 1) / 2) * 0.8 / len(names) for group in range(len(places))]
+        bars = axes.bar(at, [values.get((name, one), 0) for one in places], 0.75 / len(names), label=name)
+        axes.bar_label(bars, fmt="%.3g", fontsize="x-small")
+    axes.set_xticks(range(len(places)), labels)
+    axes.margins(y=0.15)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """How fast is the whole, against what people would build instead? The same work on the same local cloud.
 
 Contestants ask the same simulated provider one question a job: our stack over its HTTP API, in the provider's
-background mode; SQS + Lambda + Powertools (idempotency, partial batches), waiting inside the function, handed in
-through a function that answers the caller, as a product needs it; a durable function of the public SDK, waiting inside
-as well, invoked asynchronously. Once the provider answers at once, which shows what each
-design costs by itself; once it takes `SLOW_MS`, as such answers do. What counts is read at the provider: from the
-moment a job is handed in to the moment its call arrives, and how many calls arrive a second. In turns, so that all
-meet the same machine; only the ratios mean anything.
+background mode, and where the answer comes at once also in one synchronous call, as a product would then ask; SQS +
+Lambda + Powertools (idempotency, partial batches), waiting inside the function, handed in through a function that
+answers the caller, as a product needs it; a durable function of the public SDK, waiting inside as well, invoked
+asynchronously. Once the provider answers at once, which shows what each design costs by itself; once it takes
+`SLOW_MS`, as such answers do. What counts is read at the provider: from the moment a job is handed in to the moment its
+call arrives, and how many calls arrive a second. In turns, so that all meet the same machine; only the ratios mean
+anything.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tools.localcloud.seed import put_api_key, stand_up
 from tools.simulator.client import SimulatorClient
 
 ROOT = Path(__file__).resolve().parents[2]
+BACKGROUND, SYNCHRONOUS, PLAIN = "Breakwater", "Breakwater, synchronous", "SQS + Lambda"
 DURABLE = "durable"
 SLOW_MS = 5_000
 _WAIT_SECONDS = 90.0
@@ -63,8 +65,9 @@ def measure(cloud: LocalCloud, submitters: tuple[int, ...], jobs: int) -> list[R
     stand_up(cloud)
     _lift_limits(cloud)
     contestants = {
-        "Breakwater": _ours(cloud),
-        "SQS + Lambda": _plain(cloud),
+        BACKGROUND: _ours(cloud, "support_summary"),
+        SYNCHRONOUS: _ours(cloud, "support_chat"),
+        PLAIN: _plain(cloud),
         "durable function": _durable(cloud),
     }
     races = []
@@ -72,6 +75,8 @@ def measure(cloud: LocalCloud, submitters: tuple[int, ...], jobs: int) -> list[R
         for answer_ms in (0, SLOW_MS):
             _take(simulator, answer_ms)
             _feed(cloud, 1 if answer_ms else 5)
+            if answer_ms:
+                contestants.pop(SYNCHRONOUS)  # nobody would hold a worker that long
             for number in submitters:
                 for name, send in contestants.items():
                     race = partial(_race, name, send, simulator=simulator, answer_ms=answer_ms)
@@ -167,7 +172,7 @@ def _calls(simulator: SimulatorClient, run: str, jobs: int) -> dict[str, float]:
     return found
 
 
-def _ours(cloud: LocalCloud) -> Send:
+def _ours(cloud: LocalCloud, workflow: str) -> Send:
     key = f"bw_{uuid.uuid4().hex}"
     put_api_key(cloud, key, owner="bench", scopes=frozenset({"submit", "read"}))
     limits = httpx.Limits(max_connections=64)
@@ -176,7 +181,7 @@ def _ours(cloud: LocalCloud) -> Send:
 
     def send(name: str) -> Callable[[], None]:
         content = [{"role": "user", "content": f"{name} please"}]
-        body = {"workflow": "support_summary", "input": {"messages": content}}
+        body = {"workflow": workflow, "input": {"messages": content}}
         taken = client.post("/v1/jobs", json=body, headers={"idempotency-key": name}).raise_for_status()
         return partial(_until_over, client, taken.headers["location"])
 
