@@ -13,12 +13,15 @@ from dataclasses import replace
 
 import pytest
 
+from breakwater.domain.callbacks import Retry
 from breakwater.domain.errors import StoreUnavailable
 from breakwater.domain.signals import ErrorClass
+from breakwater.entry.api import api
 from breakwater.telemetry import JsonLog
 from tests.fakes.clock import FakeClock
 from tests.fakes.outside import refusal
 from tests.support.template import resources
+from tests.support.webhooks import OTHER, completed, event, post, signed
 from tests.support.world import World
 from tools.localcloud.pump import metric_points
 
@@ -127,6 +130,54 @@ def bus_is_gone(world):
         world.effects(job_id)
 
 
+def key_refused(world):
+    """A provider takes our key no longer."""
+    world.submit()
+    world.provider.script = [refusal(ErrorClass.CREDENTIAL, 401)]
+    world.pump()
+
+
+def workflow_gone(world):
+    """A deployment without the workflow whose jobs wait: each is held for a person."""
+    for number in range(6):
+        world.submit(key=f"k{number}")
+    world.deps = replace(world.deps, catalogue=replace(world.deps.catalogue, policies={}))
+    world.pump()
+
+
+def secret_is_old(world):
+    """The provider signs with a secret that we don't have."""
+    body = completed()
+    for number in range(6):
+        post(world, event(body, signed(body, f"wh-{number}", world.clock.now(), OTHER)))
+
+
+def table_is_gone(world):
+    """Nothing can be read, so callers get a 503."""
+
+    def fails(name, when):
+        if (name, when) == ("get", "before"):
+            raise StoreUnavailable
+
+    who = {"owner_key": "acme", "key_id": "k", "scopes": "read"}
+    path = f"/v1/jobs/{world.submit().job.job_id}"
+    about = {"http": {"method": "GET", "path": path}, "requestId": "r-1", "authorizer": {"lambda": who}}
+    world.store._hook = fails
+    for _ in range(6):
+        assert api(world.deps, {"requestContext": about, "headers": {}})["statusCode"] == 503
+
+
+def receiver_is_gone(world):
+    """A callback fails for three days."""
+    world.control.owners["acme"] = {"callback_hosts": ["hooks.example.com"]}
+    world.notifier.always = Retry("http_500")
+    job_id = world.submit(callback_url="https://hooks.example.com/x").job.job_id
+    world.worker(job_id)
+    for _ in range(4 * 24):
+        world.effects(job_id)
+        world.clock.advance(60 * MINUTE)
+
+
 SITUATIONS = {
     "queue-wait": slow_workers,
     "nudges-unanswered": no_workers,
@@ -136,6 +187,11 @@ SITUATIONS = {
     "webhook-delay": webhooks_late,
     "new-dead-letters": one_dies,
     "effect-given-up": bus_is_gone,
+    "account-refused": key_refused,
+    "jobs-held": workflow_gone,
+    "webhook-refused": secret_is_old,
+    "api-failing": table_is_gone,
+    "notification-given-up": receiver_is_gone,
 }
 
 
