@@ -120,6 +120,15 @@ def test_a_batch_that_failed_as_a_whole_says_why_for_all():
     assert batch_outcomes({"status": "failed"}, ["a"], None, None).failed["a"].error_class is ErrorClass.OUTCOME_UNKNOWN
 
 
+def test_a_batch_for_which_others_left_no_room_runs_again():
+    """The account's tokens in queue are used up, which passes; the requests are as good as before."""
+    errors = {"data": [{"code": "token_limit_exceeded", "message": "Enqueued token limit reached", "line": None}]}
+
+    outcomes = batch_outcomes({"status": "failed", "errors": errors}, IDS[:2], None, None)
+
+    assert (outcomes.run_again, outcomes.failed) == (set(IDS[:2]), {})
+
+
 def test_lines_that_belong_to_nobody_are_left_out():
     """Broken lines, other batches' ids, lines without an id."""
     lines = [

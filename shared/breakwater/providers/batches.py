@@ -21,6 +21,7 @@ Lines = Iterable[str | Json]
 _ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
 _NOT_RUN = frozenset({"batch_expired", "batch_cancelled"})
 _NEVER_ALL = frozenset({"expired", "cancelled"})  # batches that end before every request was run
+_NO_ROOM = "token_limit_exceeded"  # of a batch: too many tokens are queued in others, wait until they are done
 _OK = 200
 
 
@@ -54,7 +55,7 @@ def batch_outcomes(
     silent = asked - replies.keys()
     if _unread(batch, output, errors):
         return BatchOutcomes(settled=settled, failed=failed, run_again=frozenset(not_run), waiting=silent)
-    if batch.get("status") in _NEVER_ALL:
+    if batch.get("status") in _NEVER_ALL or _had_no_room(batch):
         return BatchOutcomes(settled=settled, failed=failed, run_again=silent | not_run, waiting=frozenset())
     rest = dict.fromkeys(silent, _of_the_whole(batch, provider))
     return BatchOutcomes(settled=settled, failed=failed | rest, run_again=frozenset(not_run), waiting=frozenset())
@@ -83,6 +84,13 @@ def _reply(entry: Json) -> Reply:
 
 def _was_not_run(reply: Reply) -> bool:
     return inside(reply.body, "error", "code") in _NOT_RUN
+
+
+def _had_no_room(batch: Json) -> bool:
+    """Refused as a whole for what other batches have queued: nothing is wrong with it, and nothing of it was run."""
+    data = inside(batch, "errors", "data")
+    first = data[0] if isinstance(data, list) and data else None
+    return batch.get("status") == "failed" and inside(first, "code") == _NO_ROOM
 
 
 def _of_the_whole(batch: Json, provider: str) -> Signal:
