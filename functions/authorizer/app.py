@@ -13,7 +13,7 @@ MAX_TOKEN_CHARS = 256
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Simple response of an HTTP API authorizer: the owner, the key's id and its scopes, or a plain no."""
     token = bearer(event)
-    record = wiring.control().api_key(hashlib.sha256(token.encode()).hexdigest()) if token else None
+    record = wiring.keys().api_key(hashlib.sha256(token.encode()).hexdigest()) if token else None
     if record is None or not record.usable(wiring.clock().now()):
         return {"isAuthorized": False}
     return {

@@ -1,4 +1,4 @@
-"""What time is it? The one place that asks the machine."""
+"""What time is it? The one place that asks the machine, and waits for it."""
 
 from __future__ import annotations
 
@@ -15,3 +15,7 @@ class SystemClock:
     def monotonic(self) -> int:
         """Milliseconds that never jump."""
         return time.monotonic_ns() // 1_000_000
+
+    def sleep(self, ms: int) -> None:
+        """Let so many milliseconds pass."""
+        time.sleep(ms / 1000)

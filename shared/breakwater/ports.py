@@ -449,6 +449,10 @@ class Clock(Protocol):
         """Milliseconds that never jump; for lengths within one process."""
         ...
 
+    def sleep(self, ms: int) -> None:
+        """Let so many milliseconds pass."""
+        ...
+
 
 class Log(Protocol):
     """One structured line per thing worth telling; metrics are derived from it at the edge."""

@@ -60,12 +60,19 @@ POLICIES = Path(__file__).with_name("policies.json")
 # Parameters are checked by the clients of the tests, not once more in every call.
 _LEAN: dict[str, Any] = {"parameter_validation": False}
 CALLS = Config(connect_timeout=2, read_timeout=6, retries={"mode": "standard", "total_max_attempts": 4}, **_LEAN)
+# A nudge that is not sent is the sweep's, a secret that is not read is the old one: neither may use up a function's
+# time after the write that counts. The authorizer has five seconds in all, and one read.
+QUICK = Config(connect_timeout=1, read_timeout=2.5, retries={"mode": "standard", "total_max_attempts": 2}, **_LEAN)
+AT_THE_GATE = Config(
+    connect_timeout=0.5, read_timeout=1.7, retries={"mode": "standard", "total_max_attempts": 2}, **_LEAN
+)
 _RENEWALS = Config(
     **_LEAN,
     connect_timeout=RENEW_TIMEOUT / 2000,
     read_timeout=RENEW_TIMEOUT / 2000,
     retries={"total_max_attempts": 1},
 )
+_BY_SERVICE = {"sqs": QUICK, "secretsmanager": QUICK}
 
 
 def new_id() -> str:
@@ -93,16 +100,16 @@ def _session() -> Any:
 
 
 @cache
-def client(service: str, renewals: bool = False) -> Any:
-    """One client a service and process; a sound time-out and few repeats everywhere."""
-    return _session().create_client(service, config=_RENEWALS if renewals else CALLS)
+def client(service: str, config: Config | None = None) -> Any:
+    """One client a service, configuration and process; a sound time-out and few repeats everywhere."""
+    return _session().create_client(service, config=config or _BY_SERVICE.get(service, CALLS))
 
 
 class _Late:
     """A client that is built when it is first used. For what most processes never need: it takes them 15 to 30 ms."""
 
-    def __init__(self, service: str, renewals: bool = False) -> None:
-        self._which = service, renewals
+    def __init__(self, service: str, config: Config | None = None) -> None:
+        self._which = (service,) if config is None else (service, config)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(client(*self._which), name)
@@ -126,13 +133,20 @@ def catalogue() -> Catalogue:
 def store() -> DynamoJobStore:
     """The jobs table."""
     settings = load(StoreSettings, os.environ)
-    return DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id, _Late("dynamodb", renewals=True))
+    return DynamoJobStore(client("dynamodb"), settings.jobs_table, new_id, _Late("dynamodb", _RENEWALS))
 
 
 @cache
 def control() -> ControlTable:
     """The control table."""
     return ControlTable(client("dynamodb"), load(ControlSettings, os.environ).control_table, clock().monotonic)
+
+
+@cache
+def keys() -> ControlTable:
+    """The control table, for the authorizer's one read of it."""
+    settings = load(ControlSettings, os.environ)
+    return ControlTable(client("dynamodb", AT_THE_GATE), settings.control_table, clock().monotonic)
 
 
 def queue_urls(settings: StoreSettings) -> dict[Queue, str]:
@@ -186,7 +200,7 @@ def for_admission() -> Deps:
 @cache
 def for_worker() -> Deps:
     """Workers and the completion function: they call providers."""
-    client("dynamodb", renewals=True)  # now: leases are renewed in a thread, and clients are built in one only
+    client("dynamodb", _RENEWALS)  # now: leases are renewed in a thread, and clients are built in one only
     spending = Spent(store().usage, clock().monotonic)
     return _deps(_queues(), _payloads(), providers=providers(), spending=spending)
 

@@ -360,6 +360,16 @@ def test_a_job_is_read_with_the_children_that_were_asked_for(store):
     assert store.get_with("job_ghost", "INPUT#", 1) == (None, [])
 
 
+def test_neighbours_of_another_kind_count_against_what_is_read_with_a_job(store):
+    """They stand between, on either side; who needs a child that was not read asks for it."""
+    job = created(store)
+    for sk in ("INPUT#1", "LATE#1", "LATE#2", "REPLAY#1", "REPLAY#2", "RESULT#1", "RESULT#2"):
+        store.put_child(job.job_id, Child(sk=sk, data={"is": sk}), None)
+
+    for prefix, most, wanted in (("INPUT#", 2, []), ("INPUT#", 3, ["INPUT#1"]), ("RESULT#", 3, ["RESULT#1"])):
+        assert [one.sk for one in store.get_with(job.job_id, prefix, most)[1]] == wanted
+
+
 def test_a_job_is_found_however_many_children_stand_before_it(store):
     """A client that polls by sending its request again leaves an input each time; more than one page of them."""
     job = created(store)

@@ -20,6 +20,9 @@ class FakeClock:
         assert ms >= 0
         self._now += ms
 
+    def sleep(self, ms: int) -> None:
+        self.advance(ms)
+
     def seen_by(self, skew: int) -> SkewedClock:
         """The same time, as a machine whose wall clock is off would read it."""
         return SkewedClock(self, skew)
@@ -36,3 +39,6 @@ class SkewedClock:
 
     def monotonic(self) -> int:
         return self._base.monotonic()
+
+    def sleep(self, ms: int) -> None:
+        self._base.advance(ms)

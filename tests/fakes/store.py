@@ -64,8 +64,13 @@ class FakeJobStore(FakeCapacity, FakeDesk, FakeSchedules):
         return job_of(item) if item else None
 
     def get_with(self, job_id: str, prefix: str, most: int) -> tuple[Job | None, list[Child]]:
-        children = self.children(job_id, prefix)
-        return self.get(job_id), children[:most] if prefix > "META" else children[::-1][:most]
+        first, last = sorted((prefix, "META"))
+        page = sorted((sk for pk, sk in self.items if pk == f"JOB#{job_id}" and first <= sk <= last + "~"))
+        page = (
+            page[: most + 1] if first == "META" else page[::-1][: most + 1]
+        )  # neighbours of other kinds count as well
+        children = [child_of(self.items[f"JOB#{job_id}", sk]) for sk in page if sk.startswith(prefix)]
+        return self.get(job_id), children
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         return {one: job for one in job_ids if (job := self.get(one)) is not None}

@@ -11,6 +11,7 @@ import pytest
 
 from breakwater.domain.obligations import lane_queue
 from breakwater.domain.states import Lane
+from breakwater.entry.queue import MAX_RECEIVES
 from breakwater.usecases.intake import KEEP_DAYS
 from tests.support.template import ROOT, TEMPLATE, allowed, functions, resources, role_of, statements, target, template
 
@@ -231,7 +232,7 @@ def test_what_crashes_its_handler_five_times_goes_to_a_queue_with_an_alarm(queue
     """Every nudge queue has a dead-letter path, kept 14 days and watched."""
     redrive = resources("AWS::SQS::Queue")[queue]["RedrivePolicy"]
 
-    assert redrive["maxReceiveCount"] == 5
+    assert redrive["maxReceiveCount"] == MAX_RECEIVES
     assert_watched(target(redrive["deadLetterTargetArn"]))
 
 

@@ -21,7 +21,7 @@ BUILT_BY = {
     "StreamFunction": "for_stream",
     "SchedulerFunction": "for_schedules",
     "CronFunction": "for_schedules",
-    "AuthorizerFunction": "control",
+    "AuthorizerFunction": "keys",
     "OperatorFunction": "for_operator",
 }
 
@@ -56,3 +56,15 @@ def test_a_function_can_be_wired_with_what_the_template_gives_it(function, monke
 def test_a_callback_is_judged_alike_wherever_it_is_named_or_called(function):
     """What is valid at `/v1/jobs` is valid at `/v1/run`, and is called in the end."""
     assert template.functions()[function]["Environment"]["CALLBACK_LOOPBACK_HOSTS"] == {"Ref": "CallbackLoopbackHosts"}
+
+
+@pytest.mark.parametrize(
+    ("config", "function"),
+    [(wiring.AT_THE_GATE, "AuthorizerFunction"), (wiring.QUICK, "WebhookFunction"), (wiring.QUICK, "CronFunction")],
+)
+def test_a_service_that_hangs_does_not_use_up_the_function(config, function):
+    """A hanging nudge or secret must not kill what stored its answer already; and the SDK's repeat comes in time."""
+    most = config.retries["total_max_attempts"] * (config.connect_timeout + config.read_timeout)
+
+    assert config.retries["total_max_attempts"] > 1
+    assert most < template.functions()[function]["Timeout"]

@@ -12,6 +12,8 @@ import matplotlib as mpl  # type: ignore[import-not-found]
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
+_COLOURS = {"Breakwater": "tab:blue", "SQS + Lambda": "tab:green", "durable function": "tab:red"}
+
 
 def main(results: Path, out: Path) -> None:
     """Every plot whose figures are there."""
@@ -77,16 +79,17 @@ def pace(races: list[dict[str, Any]], out: Path) -> None:
         _side_by_side(axes, [f"{one} submitter{'s' if one > 1 else ''}" for one in numbers], numbers, speed)
         axes.set_title(f"an answer takes {answer_ms / 1000:g} s" if answer_ms else "the provider answers at once")
         axes.set_ylabel("calls a second")
-        axes.legend(fontsize="small")
+    figure.legend(*pictures[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
     figure.savefig(out, dpi=110)
 
 
 def _side_by_side(axes: Any, labels: list[str], places: list[int], values: dict[tuple[str, int], float]) -> None:
-    """One group of bars for each place, one bar in it for each contestant, its figure above."""
+    """One group of bars for each place, one bar in it for each contestant in its own colour, its figure above."""
     names = list(dict.fromkeys(name for name, _ in values))
     for n, name in enumerate(names):
         at = [group + (n - (len(names) - 1) / 2) * 0.8 / len(names) for group in range(len(places))]
-        bars = axes.bar(at, [values.get((name, one), 0) for one in places], 0.75 / len(names), label=name)
+        heights, colour = [values.get((name, one), 0) for one in places], _COLOURS.get(name, "tab:orange")
+        bars = axes.bar(at, heights, 0.75 / len(names), label=name, color=colour)
         axes.bar_label(bars, fmt="%.3g", fontsize="x-small")
     axes.set_xticks(range(len(places)), labels)
     axes.margins(y=0.15)

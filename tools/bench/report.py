@@ -40,12 +40,13 @@ _VERSUS = """Method: the same question to the same simulated provider, read in i
 local cloud, ten functions at once at most where a queue feeds them, each contestant warmed up until it needs no further
 process. Ours asks in the provider's background mode and is called back, and where the answer comes at once also in one
 synchronous call; the others wait inside the function: once for a provider that answers at once, which shows what each
-design costs by itself, once for one that takes as long as such answers do. Ours is handed in over HTTP with a key that
-is checked, and answered with a stored job; the baseline through a function that puts a message and answers (without a
-gateway, and asking for no key); the durable function is one asynchronous invocation. The baseline's queue hands on five
-messages at once where that is best for it, one where each waits. Ours runs without the limits of the example policies,
-for the others have none. The emulator is one process that serves tables, queues and functions alike, so a design that
-writes down more asks more of it than of AWS. ![](pace.png)
+design costs by itself, once for one that takes as long as such answers do. Ours and the baseline are handed in over
+an HTTP API; ours checks a key there and answers with a stored job, the baseline's function puts a message and answers.
+The durable function is one asynchronous invocation; how many of those run at once is the emulator's choice, so its
+pace where an answer takes long says nothing of AWS. The baseline's queue hands on five messages at once where that is
+best for it, one where each waits. Ours runs without the limits of the example policies, for the others have none. Lost
+is what had not reached the provider after 90 s. The emulator is one process that serves tables, queues and functions
+alike, so a design that writes down more asks more of it than of AWS. ![](pace.png)
 """
 _SETTLED = """Method: a background job is handed in, the provider takes it, we end it there, and its sender's webhook
 brings it back: gateway, signature, queue, question for the result, all writes. One job at a time on a warm stack.

@@ -175,9 +175,7 @@ def _calls(simulator: SimulatorClient, run: str, jobs: int) -> dict[str, float]:
 def _ours(cloud: LocalCloud, workflow: str) -> Send:
     key = f"bw_{uuid.uuid4().hex}"
     put_api_key(cloud, key, owner="bench", scopes=frozenset({"submit", "read"}))
-    limits = httpx.Limits(max_connections=64)
-    headers = {"authorization": f"Bearer {key}"}
-    client = httpx.Client(base_url=cloud.api_url, headers=headers, timeout=180, limits=limits, trust_env=False)
+    client = _http(cloud.api_url, authorization=f"Bearer {key}")
 
     def send(name: str) -> Callable[[], None]:
         content = [{"role": "user", "content": f"{name} please"}]
@@ -198,15 +196,20 @@ def _until_over(client: httpx.Client, location: str) -> None:
 
 
 def _plain(cloud: LocalCloud) -> Send:
-    """A function puts a message and answers."""
+    """A function puts a message and answers, over an HTTP API as ours is asked."""
     plain = Plain(cloud, f"{cloud.simulator.url}/openai/v1")
     plain.deploy()
-    lambdas = cloud.client("lambda")
+    url, client = plain.over_http(), _http()
 
     def send(name: str) -> None:
-        lambdas.invoke(FunctionName=f"{NAME}-admit", Payload=json.dumps({"key": name, "text": "please"}).encode())
+        client.post(url, json={"key": name, "text": "please"}).raise_for_status()
 
     return send
+
+
+def _http(base_url: str = "", **headers: str) -> httpx.Client:
+    limits = httpx.Limits(max_connections=64)
+    return httpx.Client(base_url=base_url, headers=headers, timeout=180, limits=limits, trust_env=False)
 
 
 def _feed(cloud: LocalCloud, batch: int) -> None:

@@ -51,11 +51,12 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What stands beside META. `deliveries` is None where nobody looked for unprocessed ones."""
+    """What stands beside META. `deliveries` is None where nobody looked for unprocessed ones, or not at all of them."""
 
     input_present: bool = True
     executions: tuple[Mapping[str, Any], ...] = ()
     delivered: tuple[str, ...] = ()  # keys of effects that have their record
+    given_up: Mapping[str, str] = field(default_factory=dict)  # and of those that nobody took, with the reason
     deliveries: tuple[Mapping[str, Any], ...] | None = None  # recorded, not processed yet, about this provider job
     webhook_expected: bool = False
     expected_ms: int = 30_000
@@ -223,7 +224,7 @@ def _webhook(case: Case) -> dict[str, Any]:
 
 def _effects(case: Case) -> dict[str, Any]:
     owed = {key: {"next_at": one.next_at, "tries": one.tries} for key, one in case.job.owed.items()}
-    return {"owed": owed, "delivered": list(case.seen.delivered)}
+    return {"owed": owed, "delivered": list(case.seen.delivered), "given_up": dict(case.seen.given_up) or None}
 
 
 def _finished(case: Case) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from breakwater.domain.diagnosis import Action, Case, Condition, Diagnosis, Laye
 from breakwater.domain.diagnosis_reasons import DEAD_IN, HELD_IN, STOPPED_SAYS, WAITS_IN
 from breakwater.domain.job import Job
 from breakwater.domain.obligations import obligations
-from breakwater.domain.states import Status
+from breakwater.domain.states import EffectKind, Status
 from breakwater.domain.timing import CLOCK_SKEW, MINUTE, NUDGE_GRACE, nudge_grace
 
 _LATE = 2 * MINUTE  # the sweep comes every minute; twice that without it is late
 _MANY_TRIES = 3
+_TOLD = frozenset({EffectKind.NOTIFY, EffectKind.BUS_EVENT, EffectKind.DEAD_LETTER})
 _UNTOLD = (Layer.ADMISSION, "It waits for a person's decision.")
 
 _GOES_ON = {
@@ -73,6 +74,25 @@ def _owes(case: Case) -> Where | None:
         condition=Condition.STUCK if stuck else Condition.IN_PROGRESS,
         says=f"The job is {job.status.value}; still owed outside: {names}{tried}.",
     )
+
+
+def _given_up(case: Case) -> Where | None:
+    """Settled, and something outside will not hear of it by itself."""
+    job = case.job
+    if job.status not in (Status.SUCCEEDED, Status.CANCELLED) or job.closed_at is not None:
+        return None
+    untold = [key for key in case.seen.given_up if _matters(key, job)]
+    if not untold:
+        return None
+    names = ", ".join(f"{key.partition('#')[0]} ({case.seen.given_up[key]})" for key in sorted(untold))
+    says = f"The job is {job.status.value}, and this was given up: {names}."
+    return Where(layer=Layer.EFFECTS, condition=Condition.NEEDS_A_PERSON, says=says)
+
+
+def _matters(key: str, job: Job) -> bool:
+    """What is missing outside now; not what an earlier generation could not tell, nor a stop that nobody confirmed."""
+    kind, _, of = key.partition("#")
+    return kind == EffectKind.USAGE or (kind in _TOLD and of == str(job.generation))
 
 
 def _finished(case: Case) -> Where | None:
@@ -177,6 +197,7 @@ def _queued(case: Case) -> Where:
 
 _RULES: tuple[Callable[[Case], Where | None], ...] = (
     _owes,
+    _given_up,
     _finished,
     _dead,
     _held,
@@ -229,5 +250,8 @@ _BY_LAYER: Mapping[Layer, tuple[tuple[str, str, str], ...]] = {
     ),
     Layer.PROVIDER: (("operator", "read what the provider said", "breakwater job {job} --executions"),),
     Layer.WEBHOOK: (("operator", "compare with the provider's own webhook log", "breakwater job {job} --executions"),),
-    Layer.EFFECTS: (("operator", "see what is owed", "breakwater job {job}"),),
+    Layer.EFFECTS: (
+        ("owner", "ask for the notification once more", "POST /v1/jobs/{job}/notify"),
+        ("operator", "see what is owed or was given up, and why", "breakwater job {job}"),
+    ),
 }

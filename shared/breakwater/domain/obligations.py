@@ -129,14 +129,11 @@ def schedule(before: Job | None, after: Job, now: int) -> tuple[Job, tuple[Nudge
     A step at most 900 s away is nudged at once with its delay; later ones are left to the sweep.
     """
     nudges = _plan(after, now)
+    sent = tuple(one for one in nudges if not _on_its_way(before, one, now))
+    if sent:
+        after = after.with_(nudged_at=now, nudges_total=after.nudges_total + 1)
     if nudges:
-        visible = max(one.at for one in nudges)
-        after = after.with_(
-            nudged_at=now,
-            nudged_for=visible,
-            nudges=1,
-            nudges_total=after.nudges_total + 1,
-        )
+        after = after.with_(nudged_for=min(one.at for one in nudges), nudges=1)
     else:
         after = after.with_(nudged_for=None, nudges=0)
     after = after.with_(sweeps=0)
@@ -146,17 +143,30 @@ def schedule(before: Job | None, after: Job, now: int) -> tuple[Job, tuple[Nudge
     standing = before.due_at if before else None
     if wanted is not None and standing is not None and standing <= wanted:
         wanted = standing
-    return after.with_(due_at=wanted), nudges
+    return after.with_(due_at=wanted), sent
+
+
+def _on_its_way(before: Job | None, nudge: Nudge, now: int) -> bool:
+    """Whether the write that put off the work has told its queue already, for this very moment."""
+    if before is None or nudge.at <= now or nudge.queue not in _WORKERS:
+        return False
+    ready = Obligation(Due.READY, nudge.at, nudge.queue)
+    return ready in obligations(before) and nudge.at - before.updated_at <= MAX_QUEUE_DELAY
 
 
 def _plan(job: Job, now: int) -> tuple[Nudge, ...]:
-    """The earliest step within reach of a queue's delay, and whatever else is due by then, one nudge a queue."""
+    """The earliest step within reach of a queue's delay, and whatever else is due by then, one nudge a queue.
+
+    Work that is put off has its own nudge beside an earlier one: what is owed outside may be slow, and nobody's retry
+    waits for it.
+    """
     soon = [one for one in obligations(job) if one.kind in _NUDGED and one.at - now <= _reach(one.kind)]
     if not soon:
         return ()
     visible = max(now, min(one.at for one in soon))
-    queues = dict.fromkeys(one.queue for one in soon if one.at <= visible)
-    return tuple(Nudge(queue, visible) for queue in queues)
+    at = {one.queue: visible for one in soon if one.at <= visible}
+    work = {one.queue: one.at for one in soon if one.kind is Due.READY}
+    return tuple(Nudge(queue, when) for queue, when in (work | at).items())
 
 
 def _reach(kind: Due) -> int:

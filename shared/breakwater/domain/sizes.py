@@ -8,3 +8,4 @@ from __future__ import annotations
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 INLINE_BYTES = 16 * 1024
+SPARE_INLINE_BYTES = 320 * 1024  # of what is paid for and would else be lost; an item may have 400 KiB in all

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from breakwater.domain.errors import CorruptItem
+from breakwater.domain.errors import CorruptItem, Unavailable
 from breakwater.domain.identity import input_sha
 from breakwater.domain.job import Job
 from breakwater.domain.records import Child
-from breakwater.domain.sizes import INLINE_BYTES
+from breakwater.domain.sizes import INLINE_BYTES, SPARE_INLINE_BYTES
 from breakwater.usecases.deps import Deps
 
 
@@ -24,6 +24,17 @@ def child_with_body(deps: Deps, job_id: str, sk: str, body: bytes, data: Mapping
         return Child(sk=sk, data=data, body=body.decode())
     key = f"payloads/{job_id}/{sk.replace('#', '/')}-{input_sha(body)[:16]}.json"
     return Child(sk=sk, data=data, blob=deps.payloads.put(key, body))
+
+
+def paid_child(deps: Deps, job_id: str, sk: str, body: bytes, data: Mapping[str, Any]) -> Child:
+    """The same for what was paid for: where the object store is away, the table takes what fits into an item."""
+    try:
+        return child_with_body(deps, job_id, sk, body, data)
+    except Unavailable as error:
+        if len(body) > SPARE_INLINE_BYTES:
+            raise
+        deps.log.note("body_kept_in_table", job_id=job_id, body_bytes=len(body), error=type(error).__name__)
+        return Child(sk=sk, data=data, body=body.decode())
 
 
 def read_body(deps: Deps, child: Child) -> bytes | None:

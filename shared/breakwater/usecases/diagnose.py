@@ -10,12 +10,17 @@ from typing import Any
 from breakwater.domain.diagnosis import Action, Case, Diagnosis, Finding, Seen
 from breakwater.domain.diagnosis_rules import diagnose
 from breakwater.domain.job import Job
+from breakwater.domain.records import Delivery
 from breakwater.domain.states import Status
 from breakwater.domain.timing import DAY
+from breakwater.ports import DueItem
 from breakwater.usecases.deps import Deps
+from breakwater.usecases.notify import notify_key
 
 _SHARDS = 8
 _PAGE = 100
+_PAGES = 10  # of a shard, read for a diagnosis at most; beyond them nothing is claimed
+_DELIVERIES = 300  # and so many of the deliveries in them
 _DEFAULT_EXPECTED_MS = 30_000
 
 
@@ -25,7 +30,7 @@ def diagnosis(deps: Deps, job: Job, *, deliveries: bool = False) -> Diagnosis:
     seen = Seen(
         input_present=deps.store.child(job.job_id, job.input_ref) is not None,
         executions=(*_closed(deps, job), *_processed(deps, job)),
-        delivered=tuple(child.sk.partition("#")[2] for child in deps.store.children(job.job_id, "EFFECT#")),
+        **_effects(deps, job),
         deliveries=_unprocessed(deps, job) if deliveries else None,
         webhook_expected=route is not None and route.capabilities.webhook is not None,
         expected_ms=policy.expected_duration_ms if policy else _DEFAULT_EXPECTED_MS,
@@ -42,18 +47,53 @@ def _processed(deps: Deps, job: Job) -> list[Mapping[str, Any]]:
     return [{"kind": "delivery", **child.data} for child in deps.store.children(job.job_id, "SEEN#")]
 
 
-def _unprocessed(deps: Deps, job: Job) -> tuple[Mapping[str, Any], ...]:
-    """Deliveries of the `due` index that speak of this job's provider job. The index holds only what is unfinished."""
-    if job.status is not Status.PROCESSING or job.provider_job_id is None:
+def _effects(deps: Deps, job: Job) -> dict[str, Any]:
+    """What was told outside, and what was given up and why. Of a callback the job itself knows the latest."""
+    records = {one.sk.partition("#")[2]: one.data.get("given_up") for one in deps.store.children(job.job_id, "EFFECT#")}
+    if notify_key(job) in records:
+        records[notify_key(job)] = None if notify_key(job) in job.owed else job.notify_reason
+    return {
+        "delivered": tuple(key for key, why in records.items() if not why and key not in job.owed),
+        "given_up": {key: str(why) for key, why in records.items() if why},
+    }
+
+
+def _unprocessed(deps: Deps, job: Job) -> tuple[Mapping[str, Any], ...] | None:
+    """Deliveries of the `due` index that speak of this job. The index holds only what is unfinished.
+
+    None: there is too much in it to say that there are none.
+    """
+    if job.status is not Status.PROCESSING:
         return ()
-    found = []
+    recorded, all_read = [], True
     for shard, again in product(range(_SHARDS), (False, True)):
-        page, _ = deps.store.due(shard, deps.now() + DAY, _PAGE, again=again)
-        for item in page:
-            delivery = deps.store.delivery(item.id) if item.kind == "delivery" else None
-            if delivery is not None and delivery.provider_job_id == job.provider_job_id:
-                found.append({"id": delivery.id, "received_at": delivery.received_at, "nudges": delivery.nudges})
-    return tuple(found)
+        items, read = _due(deps, shard, again=again)
+        all_read = all_read and read
+        recorded += [item.id for item in items if item.kind == "delivery"]
+    read_now = (deps.store.delivery(one) for one in recorded[:_DELIVERIES])
+    found = [
+        {"id": one.id, "received_at": one.received_at, "nudges": one.nudges}
+        for one in read_now
+        if one is not None and _speaks_of(one, job)
+    ]
+    return tuple(found) if found or (all_read and len(recorded) <= _DELIVERIES) else None
+
+
+def _due(deps: Deps, shard: int, *, again: bool) -> tuple[list[DueItem], bool]:
+    """What is unfinished in one shard, and whether that is all."""
+    items, cursor = deps.store.due(shard, deps.now() + DAY, _PAGE, again=again)
+    for _ in range(_PAGES - 1):
+        if cursor is None:
+            break
+        page, cursor = deps.store.due(shard, deps.now() + DAY, _PAGE, cursor, again=again)
+        items += page
+    return items, cursor is None
+
+
+def _speaks_of(delivery: Delivery, job: Job) -> bool:
+    """By our own id, or by the provider's."""
+    named = delivery.provider_job_id is not None and delivery.provider_job_id == job.provider_job_id
+    return named or delivery.job_id == job.job_id
 
 
 def shown(found: Diagnosis, *, by: tuple[str, ...] = ("owner",)) -> dict[str, Any]:

@@ -35,12 +35,24 @@ def drain(deps: Deps, most: int = MOST_MESSAGES) -> Counter[str]:
     for queue in Queue:
         try:
             for receipt, body in deps.queues.drain(queue, most):
-                told[_one(deps, queue, body)] += 1
-                deps.queues.drained(queue, receipt)
+                told[_drained(deps, queue, receipt, body)] += 1
         except Unavailable:
             told["unavailable"] += 1
     if told:
         deps.log.note("drained", **told)
+    return told
+
+
+def _drained(deps: Deps, queue: Queue, receipt: str, body: str) -> str:
+    """One message. One that can't be counted, for whatever reason, stays, and keeps nobody else from being seen to."""
+    try:
+        told = _one(deps, queue, body)
+    except Unavailable:
+        raise
+    except Exception as error:  # noqa: BLE001 - the sweep that follows must run
+        deps.log.note("drain_failed", queue=queue.value, error=type(error).__name__)
+        return "failed"
+    deps.queues.drained(queue, receipt)
     return told
 
 

@@ -163,7 +163,7 @@ def _record_of(deps: Deps, job: Job, owed: Owed, results: Sequence[Child]) -> Ch
     found = next((one for one in results if one.sk == result_key(ref)), None)
     if found is not None:
         return found
-    keys = (late_key(ref, "refused"), execution_key(ref))
+    keys = (result_key(ref), late_key(ref, "refused"), execution_key(ref))
     return next((child for key in keys if (child := deps.store.child(job.job_id, key)) is not None), None)
 
 

@@ -26,7 +26,7 @@ from breakwater.domain.records import (
 from breakwater.domain.results import Refused, Result, Usage
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass, LimitDimension, Signal
-from breakwater.usecases.bodies import child_with_body
+from breakwater.usecases.bodies import paid_child
 from breakwater.usecases.deps import Deps
 
 _USAGE = tuple(Usage.__dataclass_fields__)
@@ -90,7 +90,7 @@ def put_result(
         "evidence": dict(result.evidence),
         "reported_cost_micros": result.reported_cost_micros or 0,
     }
-    child = child_with_body(deps, job.job_id, result_key(execution.id), encode(result_body(result)), data)
+    child = paid_child(deps, job.job_id, result_key(execution.id), encode(result_body(result)), data)
     if trace is None:
         return deps.store.put_child(job.job_id, child, job.ttl)
     put, _ = deps.store.put_children(job.job_id, [child, trace], job.ttl)
@@ -149,7 +149,7 @@ def _put_refused(
     if refused.partial is None:
         return deps.store.put_child(job.job_id, Child(sk=sk, data=data), job.ttl)
     body = encode(result_body(refused.partial))
-    return deps.store.put_child(job.job_id, child_with_body(deps, job.job_id, sk, body, data), job.ttl)
+    return deps.store.put_child(job.job_id, paid_child(deps, job.job_id, sk, body, data), job.ttl)
 
 
 def _outcome(signal: Signal) -> str:

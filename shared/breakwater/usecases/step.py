@@ -35,6 +35,7 @@ from breakwater.usecases.circuit import watch
 from breakwater.usecases.conclude import conclude, mine, settlement
 from breakwater.usecases.deps import Deps
 from breakwater.usecases.gates import Grant, Held, gate, give_back, look_again
+from breakwater.usecases.insist import insist
 from breakwater.usecases.lease import LeaseKeeper, lease_ms
 from breakwater.usecases.protect import notice_wait
 from breakwater.usecases.releaser import release
@@ -219,10 +220,19 @@ def _work(
         remaining_ms,
     ) as keeper:
         outcome = _call(deps, job, execution, policy, route, payload, remaining_ms, keeper)
-    _after(deps, job, execution, route, outcome, in_run=in_run)
+    _after(deps, job, execution, route, outcome, remaining_ms, in_run=in_run)
 
 
-def _after(deps: Deps, job: Job, execution: Execution, route: Route, outcome: Outcome | None, *, in_run: bool) -> None:
+def _after(
+    deps: Deps,
+    job: Job,
+    execution: Execution,
+    route: Route,
+    outcome: Outcome | None,
+    remaining_ms: Callable[[], int],
+    *,
+    in_run: bool,
+) -> None:
     """Conclude, and learn from it. Nothing of both where another holder goes on with the stream.
 
     What a failure teaches stands before its slots are free: whoever takes them then finds the route closed.
@@ -232,7 +242,7 @@ def _after(deps: Deps, job: Job, execution: Execution, route: Route, outcome: Ou
     begun_at = taught(outcome, execution, deps.now())
     if begun_at is not None and isinstance(outcome, Refused):
         watch(deps, route, begun_at, outcome)
-    _conclude(deps, job, execution, outcome, in_run=in_run)
+    _conclude(deps, job, execution, outcome, remaining_ms, in_run=in_run)
     if begun_at is not None and not isinstance(outcome, Refused):
         watch(deps, route, begun_at, outcome)
     _settle_rate(deps, job, route, outcome)
@@ -243,16 +253,25 @@ def _go_on(deps: Deps, job: Job, remaining_ms: Callable[[], int], told: Told, *,
     found = resume(deps, job, remaining_ms, told.message_id)
     if found is None:
         return Verdict.BUSY
-    _after(deps, found.job, found.execution, found.route, found.outcome, in_run=in_run)
+    _after(deps, found.job, found.execution, found.route, found.outcome, remaining_ms, in_run=in_run)
     return Verdict.WORKED
 
 
-def _conclude(deps: Deps, job: Job, execution: Execution, outcome: Outcome, *, in_run: bool) -> None:
+def _conclude(
+    deps: Deps,
+    job: Job,
+    execution: Execution,
+    outcome: Outcome,
+    remaining_ms: Callable[[], int],
+    *,
+    in_run: bool,
+) -> None:
     """Make the outcome count; say so when the job had moved on without this worker."""
+    told = partial(conclude, deps, job, execution, outcome, lambda standing: _holder(standing, job), in_run=in_run)
     try:
-        step = conclude(deps, job, execution, outcome, lambda standing: _holder(standing, job), in_run=in_run)
+        step = insist(deps, remaining_ms, told)
     except Unavailable:
-        if isinstance(outcome, Accepted):  # all other outcomes have a child already
+        if isinstance(outcome, Accepted):  # one small put may pass where a write to META does not
             with suppress(Unavailable):
                 evidence.put_late(deps, job, execution, "accepted", provider_job_id=outcome.provider_job_id)
         raise

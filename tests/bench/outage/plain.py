@@ -46,6 +46,24 @@ class Plain:
             ScalingConfig={"MaximumConcurrency": 4},
         )
 
+    def over_http(self) -> str:
+        """An HTTP API in front of the function that takes work in; the address to post to. Nobody's key is checked."""
+        http = self._cloud.client("apigatewayv2")
+        arn = self._lambda.get_function_configuration(FunctionName=f"{NAME}-admit")["FunctionArn"]
+        api = str(http.create_api(Name=NAME, ProtocolType="HTTP")["ApiId"])
+        target = http.create_integration(
+            ApiId=api, IntegrationType="AWS_PROXY", IntegrationUri=arn, PayloadFormatVersion="2.0"
+        )["IntegrationId"]
+        http.create_route(ApiId=api, RouteKey="POST /jobs", Target=f"integrations/{target}")
+        http.create_stage(ApiId=api, StageName="$default", AutoDeploy=True)
+        self._lambda.add_permission(
+            FunctionName=f"{NAME}-admit",
+            StatementId=NAME,
+            Action="lambda:InvokeFunction",
+            Principal="apigateway.amazonaws.com",
+        )
+        return f"{self._cloud.endpoint}/_aws/execute-api/{api}/$default/jobs"
+
     def _table(self) -> None:
         self._cloud.client("dynamodb").create_table(
             TableName=f"{NAME}-idempotency",

@@ -107,14 +107,43 @@ def test_a_write_leaves_an_earlier_due_at_alone(before, after, now):
 
 @given(st.none() | jobs(), jobs(), TIMES)
 def test_nudges_stay_within_what_a_queue_can_delay(before, after, now):
-    """At most 900 s ahead, never in the past, one a queue; and they are remembered in the same write."""
+    """At most 900 s ahead, never in the past, one a queue; and they are remembered in the same write.
+
+    Also one that an earlier write sent, and that is still on its way.
+    """
     planned, nudges = schedule(before, after, now)
 
     assert all(now <= one.at <= now + MAX_QUEUE_DELAY for one in nudges)
     assert len({one.queue for one in nudges}) == len(nudges)
     assert {one.queue for one in nudges} <= set(queues_for(after))
-    assert (planned.nudged_for is not None) is bool(nudges)
+    assert planned.nudged_for is not None or not nudges
     assert planned.nudges_total == after.nudges_total + bool(nudges)
+
+
+@given(jobs(), TIMES)
+def test_work_that_is_put_off_has_its_own_nudge(job, now):
+    """Whatever else is owed before it: a retry never waits for what is owed outside. Once, not with every write."""
+    planned, nudges = schedule(None, job, now)
+    put_off = [one for one in obligations(job) if one.kind is Due.READY and now < one.at <= now + MAX_QUEUE_DELAY]
+
+    for one in put_off:
+        sooner = next((nudge.at for nudge in nudges if nudge.queue is one.queue), one.at)
+        assert Nudge(one.queue, min(sooner, one.at)) in nudges
+        _, later = schedule(planned.with_(updated_at=now), planned.with_(updated_at=now), now)
+        assert Nudge(one.queue, one.at) not in later
+
+
+def test_a_retry_with_a_slot_to_give_back_does_not_wait_for_the_effects():
+    """The release is owed now, the retry in 400 ms: each queue is told, and of the next write only what is new."""
+    owed = {"release#1": Owed(next_at=NOW, ref="1 route:plain|0")}
+    job = make_job("failed", ready_at=NOW + 400, owed=owed, due_at=None, updated_at=NOW)
+
+    planned, nudges = schedule(None, job, NOW)
+    _, after_effects = schedule(planned, planned.with_(owed={}), NOW + 100)
+
+    assert set(nudges) == {Nudge(Queue.EFFECTS, NOW), Nudge(Queue.BACKGROUND, NOW + 400)}
+    assert after_effects == ()
+    assert due_at(planned) == NOW + 400  # were that nudge lost as well
 
 
 @given(jobs(), TIMES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from breakwater.domain.errors import LeaseLost, StoreUnavailable
 from breakwater.entry.queue import consume
 from tests.fakes.outside import FakeLog
@@ -38,6 +40,28 @@ def failing(*names):
             raise StoreUnavailable
 
     return work
+
+
+@pytest.mark.parametrize(("receives", "reported"), [("1", ["m1"]), ("4", ["m1"]), ("5", []), ("9", [])])
+def test_a_store_that_is_away_is_not_counted_as_a_crash(receives, reported):
+    """The queue brings the nudge back; at the last receive it is let go, and the job's own `due_at` goes on."""
+    sent = record("m1", job("j1")) | {"attributes": {"ApproximateReceiveCount": receives}}
+
+    answer, log = run([sent], failing("j1"))
+
+    assert answer == reported
+    assert [name for name, _ in log.notes] == ["nudge_failed" if reported else "nudge_let_go"]
+
+
+def test_a_handler_that_crashes_is_reported_to_the_last():
+    """So its queue's DLQ gets it, and it is counted."""
+
+    def work(_kind, _item_id, _record):
+        raise ValueError
+
+    sent = record("m1", job("j1")) | {"attributes": {"ApproximateReceiveCount": "5"}}
+
+    assert run([sent], work)[0] == ["m1"]
 
 
 def test_a_warm_process_remembers_nothing_of_the_last_batch():

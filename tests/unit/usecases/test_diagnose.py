@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from breakwater.domain.callbacks import Disabled
 from breakwater.domain.policy import Limits
 from breakwater.domain.records import RouteState
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.states import Reason
+from breakwater.usecases import diagnose
 from breakwater.usecases.close import close
 from breakwater.usecases.diagnose import diagnosis, shown
+from breakwater.usecases.redeliver import redeliver
 from breakwater.usecases.replay import replay
 from breakwater.usecases.step import Told
 from tests.fakes.outside import refusal
@@ -398,3 +401,63 @@ def test_a_waiter_for_capacity_is_no_stuck_nudge():
     assert (found.layer.value, found.condition.value) == ("route", "waiting")
     world.clock.advance(30 * MINUTE)
     assert diagnosis(world.deps, world.job(job_id)).layer.value == "queue"
+
+
+def told_to_nobody(world, workflow="sync"):
+    """A success whose callback answered 410."""
+    world.control.owners["acme"] = {"callback_hosts": ["hooks.example.com"]}
+    world.notifier.always = Disabled("gone")
+    job_id = world.submit(workflow, callback_url="https://hooks.example.com/x").job.job_id
+    world.worker(job_id)
+    world.effects(job_id)
+    return job_id
+
+
+def test_what_was_given_up_is_not_delivered():
+    """Whoever is paged learns that the receiver heard nothing, and why; after it took the message all is done."""
+    world = World()
+    job_id = told_to_nobody(world)
+
+    found = diagnosis(world.deps, world.job(job_id))
+
+    assert (found.layer.value, found.condition.value) == ("effects", "needs_a_person")
+    facts = next(one.facts for one in found.evidence if one.layer.value == "effects")
+    assert (facts["delivered"], list(facts["given_up"])) == (["bus_event#1", *usage_of(world, job_id)], ["notify#1"])
+    assert any(one.command == f"POST /v1/jobs/{job_id}/notify" for one in found.can_do)
+
+    world.notifier.always = None
+    redeliver(world.deps, world.job(job_id), "acme")
+    world.settle()
+
+    found = diagnosis(world.deps, world.job(job_id))
+    assert (found.layer.value, found.condition.value) == ("finished", "done")
+
+
+def usage_of(world, job_id):
+    """The keys of a job's ledger lines that are told."""
+    return [child.sk.partition("#")[2] for child in world.store.children(job_id, "EFFECT#usage")]
+
+
+def with_neighbours(count):
+    """A background job whose webhook is recorded and not worked on, and so many items due before it."""
+    world = World()
+    job_id = world.submit("summary").job.job_id
+    world.pump()
+    for number in range(count):
+        world.submit(key=f"neighbour-{number}")
+    world.provider.finish("resp_1")
+    world.webhook("resp_1")
+    return world, job_id
+
+
+@pytest.mark.parametrize(("page", "pages", "seen"), [(3, 10, 1), (3, 1, None)])
+def test_a_webhook_behind_many_open_jobs_is_found_or_not_denied(monkeypatch, page, pages, seen):
+    """All pages are read up to a bound; beyond it nobody claims that no webhook came."""
+    monkeypatch.setattr(diagnose, "_PAGE", page)
+    monkeypatch.setattr(diagnose, "_PAGES", pages)
+    world, job_id = with_neighbours(60)
+
+    found = diagnosis(world.deps, world.job(job_id), deliveries=True)
+
+    facts = next(one.facts for one in found.evidence if one.layer.value == "webhook")
+    assert facts.get("recorded_but_not_processed") == seen

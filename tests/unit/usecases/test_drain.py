@@ -234,3 +234,22 @@ def test_a_count_that_cant_be_written_leaves_the_message_where_it_is():
 
     assert len(world.queues.dlq[Queue.BACKGROUND]) == 1
     assert world.drain() == {"counted": 1}
+
+
+def test_a_job_that_can_not_be_counted_keeps_nobody_from_the_sweep():
+    """Whatever it raises: its message stays for the next minute, the others are counted."""
+    world = World()
+    poisoned, other = world.submit(key="a").job.job_id, world.submit(key="b").job.job_id
+    crashed(world, Queue.BACKGROUND, poisoned)
+    crashed(world, Queue.BACKGROUND, other)
+    read = world.store.get
+
+    def get(job_id):
+        if job_id == poisoned:
+            raise RuntimeError
+        return read(job_id)
+
+    world.store.get = get
+
+    assert world.drain() == {"failed": 1, "counted": 1}
+    assert [json.loads(body)["id"] for body in world.queues.dlq[Queue.BACKGROUND].values()] == [poisoned]

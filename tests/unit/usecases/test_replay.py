@@ -468,3 +468,19 @@ def test_a_batch_of_everything_is_refused():
 
     with pytest.raises(InvalidRequest, match="body"):
         read(BatchTerms, body)
+
+
+def test_what_a_much_replayed_job_cost_is_in_the_books():
+    """Its result stands behind the records of all replays; each paid call is counted, the last one too."""
+    world = World()
+    job_id = dead(world)
+    for number in range(12):
+        world.provider.script = [] if number == 11 else [refusal(ErrorClass.SERVER_FAULT, 500)] * 2
+        replay(world.deps, world.job(job_id), terms(f"replay-{number}"), "ops/k1")
+        world.settle()
+
+    job = world.job(job_id)
+    assert (job.status, job.generation, job.owed) == (Status.SUCCEEDED, 13, {})
+    assert "usage_without_record" not in [name for name, _ in world.log.notes]
+    counted = [line["usage_units"] for line in world.store.lines.values() if line["job_id"] == job_id]
+    assert counted == [120]

@@ -67,9 +67,10 @@ def queue() -> Any:
 
 
 def admit(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """A caller hands in work and is answered with an id."""
-    queue().send_message(QueueUrl=os.environ["QUEUE_URL"], MessageBody=json.dumps(event))
-    return {"statusCode": 202, "body": json.dumps({"id": event["key"]})}
+    """A caller hands in work and is answered with an id; through an HTTP API, or without one."""
+    text = event.get("body") or json.dumps(event)
+    queue().send_message(QueueUrl=os.environ["QUEUE_URL"], MessageBody=text)
+    return {"statusCode": 202, "body": json.dumps({"id": json.loads(text)["key"]})}
 
 
 def record(record: SQSRecord) -> dict[str, Any]:
