@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from breakwater.domain.rules.endings import End
+from breakwater.domain.rules.streams import read_stream
 from breakwater.domain.signals import ErrorClass
 from breakwater.domain.stream_events import (
     Done,
@@ -311,6 +313,41 @@ def test_calls_of_tools_come_in_pieces():
 # --- answers that are no streams ------------------------------------------------------------------------------------
 
 
+def piece(call_id, name, arguments, **index):
+    """A chunk with one piece of a call of a tool."""
+    called = {"function": {"name": name, "arguments": arguments}, **index}
+    return {"choices": [{"index": 0, "delta": {"tool_calls": [{**called, **({"id": call_id} if call_id else {})}]}}]}
+
+
+@pytest.mark.parametrize("index", [{"index": 0}, {}, {"index": None}])
+def test_calls_that_share_an_index_stay_two_calls(index):
+    """Some servers number every call 0, or none; the pieces that follow belong to the latest."""
+    chunks = [
+        piece("a", "f", '{"x":', **index),
+        piece(None, None, "1}", **index),
+        piece("b", "g", '{"y":', **index),
+        piece(None, None, "2}", **index),
+        chunk(finish="tool_calls"),
+    ]
+
+    events, _ = read("gateway", sse(*chunks, "[DONE]"))
+
+    assert [(one["id"], one["name"], one["arguments"]) for one in events[-1].result.tool_calls] == [
+        ("a", "f", '{"x":1}'),
+        ("b", "g", '{"y":2}'),
+    ]
+    assert {one.index for one in events if isinstance(one, ToolCallDelta)} == {0, 1}
+
+
+def test_a_call_whose_id_changes_with_every_piece_stays_one_call():
+    """A new call has a name."""
+    chunks = [piece("a", "f", '{"x":', index=0), piece("b", "", "1}", index=0), chunk(finish="tool_calls")]
+
+    events, _ = read("gateway", sse(*chunks, "[DONE]"))
+
+    assert [(one["name"], one["arguments"]) for one in events[-1].result.tool_calls] == [("f", '{"x":1}')]
+
+
 def test_a_gateway_that_ignores_the_wish_is_read_all_the_same():
     """A whole answer is told in one piece."""
     body = {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}}
@@ -352,6 +389,38 @@ def test_an_error_is_known_by_its_events_name_too():
     events, _ = read("gateway", sse(chunk("Hel")) + error)
 
     assert events[-1].signal.error_class is ErrorClass.PACING
+
+
+FLAT_ERRORS = [
+    ('event: error\ndata: {"type":"overloaded_error","message":"m (test)"}\n\n', ErrorClass.OVERLOAD),
+    ('data: {"object":"error","message":"m","type":"InternalServerError","code":500}\n\n', ErrorClass.SERVER_FAULT),
+    ('data: {"message":"m (test)","code":502}\n\n', ErrorClass.SERVER_FAULT),
+    ('data: {"message":"m (test)","code":"503"}\n\n', ErrorClass.OVERLOAD),
+    ('data: {"error_type":"provider_overloaded","message":"m (test)"}\n\n', ErrorClass.OVERLOAD),
+]
+
+
+@pytest.mark.parametrize(("error", "error_class"), FLAT_ERRORS)
+@pytest.mark.parametrize("begun", ["Hel", None])
+def test_an_error_in_place_of_a_chunk_is_no_end_of_an_answer(error, error_class, begun):
+    """However flat it is, and though `[DONE]` follows: half an answer is never taken for the whole."""
+    body = sse(*([chunk(begun)] if begun else [])) + error + "data: [DONE]\n\n"
+
+    events, _ = read("gateway", body)
+
+    assert isinstance(events[-1], Failed)
+    assert events[-1].signal.error_class is error_class
+    assert (events[-1].partial.text if events[-1].partial else None) == begun
+    assert read_stream(body)[0].end is End.ERROR
+
+
+def test_a_flat_error_that_its_event_names_is_known_in_every_dialect():
+    """Anthropic's inner object without the envelope."""
+    body = 'event: error\ndata: {"type":"overloaded_error","message":"m (test)"}\n\n'
+
+    events, _ = read("messages", body)
+
+    assert events[-1].signal.error_class is ErrorClass.OVERLOAD
 
 
 @pytest.mark.parametrize("case", list(CASES))

@@ -72,7 +72,7 @@ def classify(
         http_status=_status(facts, row),
         provider_error_type=facts.error_type or _ending_type(facts),
         provider_error_code=facts.error_code or _ending_code(facts),
-        retry_after_ms=hint_ms(reply),
+        retry_after_ms=hint_ms(reply, limited=row.error_class in _LIMITS),
         limit_dimension=row.limit_dimension or _dimension(facts, row, reply),
         route_key=route_key,
         visibility_state=visibility,

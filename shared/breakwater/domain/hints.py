@@ -28,6 +28,15 @@ _LIMIT_HEADER = re.compile(
 )
 """`x-ratelimit-remaining-tokens` (OpenAI), `anthropic-ratelimit-tokens-remaining`, `ratelimit-remaining`."""
 
+_NUMBER = r"\d{1,12}(?:\.\d{1,12})?"
+_IN_A_SENTENCE = re.compile(
+    rf"\b(?:retry|try again) (?:in|after) (?:(?P<duration>(?:{_NUMBER}(?:ms|s|m|h)){{1,6}})\b"
+    rf"|(?P<amount>{_NUMBER}) (?P<unit>second|minute|hour)s?\b)",
+    re.ASCII | re.IGNORECASE,
+)
+_SPOKEN_MS = {"second": 1_000, "minute": 60_000, "hour": 3_600_000}
+_LONGEST_SENTENCE = 2_000
+
 _DIMENSIONS = (
     ("output", LimitDimension.OUTPUT_TOKENS),
     ("token", LimitDimension.INPUT_TOKENS),
@@ -44,9 +53,12 @@ class ExhaustedLimit:
     resets_at: int | None
 
 
-def hint_ms(reply: Reply) -> int | None:
-    """The wait a reply asks for, from when it was received, in whole seconds as milliseconds."""
-    return next(_hints(reply), None)
+def hint_ms(reply: Reply, *, limited: bool = True) -> int | None:
+    """The wait a reply asks for, from when it was received, in whole seconds as milliseconds.
+
+    `limited`: it is about a limit. Else the reset of an empty bucket has nothing to do with what went wrong.
+    """
+    return next(_hints(reply, limited=limited), None)
 
 
 def retry_after_ms(value: str, now_ms: int, date: str | None = None) -> int | None:
@@ -67,8 +79,16 @@ def exhausted_limits(headers: Mapping[str, str], now_ms: int) -> tuple[Exhausted
             resets_at=_reset_at(name, headers, now_ms),
         )
         for name, value in headers.items()
-        if (match := _LIMIT_HEADER.fullmatch(name)) and _NOTHING_LEFT.fullmatch(value.strip(" \t"))
+        if (match := _LIMIT_HEADER.fullmatch(name))
+        and _NOTHING_LEFT.fullmatch(value.strip(" \t"))
+        and _is_limit(headers.get(name.replace(_REMAINING, "limit")))
     )
+
+
+def _is_limit(value: str | None) -> bool:
+    """A limit of nothing, or of less, is a place-holder: nothing is measured there. Many name no limit at all."""
+    text = "" if value is None else value.strip(" \t")
+    return not (_NOTHING_LEFT.fullmatch(text) or text.startswith("-"))
 
 
 def usable(delay_ms: int | None) -> int | None:
@@ -78,9 +98,17 @@ def usable(delay_ms: int | None) -> int | None:
     return min(-(-delay_ms // _SECOND_MS) * _SECOND_MS, times.MAX_DELAY_MS)
 
 
-def _hints(reply: Reply) -> Iterator[int]:
+def _hints(reply: Reply, *, limited: bool) -> Iterator[int]:
     yield from _from_headers(reply.headers, reply.received_at)
     yield from _from_body(reply.body, reply.received_at)
+    if limited:
+        yield from _from_resets(reply)
+    yield from _from_text(reply.body)
+
+
+def _from_resets(reply: Reply) -> Iterator[int]:
+    if times.wait_ms(reply.headers.get("retry-after", "").strip(" \t"), reply.received_at) is not None:
+        return  # it has been said how long, if at all
     resets = [limit.resets_at for limit in exhausted_limits(reply.headers, reply.received_at)]
     delays = [delay for at in resets if at is not None and (delay := usable(at - reply.received_at)) is not None]
     if delays:
@@ -101,6 +129,20 @@ def _from_body(body: Any, now_ms: int) -> Iterator[int]:
     found = [delay for error in error_objects(body) if (delay := usable(_said_by(error, now_ms))) is not None]
     if found:
         yield max(found)
+
+
+def _from_text(body: Any) -> Iterator[int]:
+    """A wait that stands in a sentence only, as with OpenAI, Azure and Gemini; of the sentence nothing is kept."""
+    texts = [_text(error.get("message"))[:_LONGEST_SENTENCE] for error in error_objects(body)]
+    found = [delay for text in texts for match in _IN_A_SENTENCE.finditer(text) if (delay := _spoken_ms(match))]
+    if found:
+        yield max(found)
+
+
+def _spoken_ms(match: re.Match[str]) -> int | None:
+    if match["duration"]:
+        return usable(times.duration_ms(match["duration"]))
+    return usable(times.number_ms(match["amount"], _SPOKEN_MS[match["unit"].lower()]))
 
 
 def _said_by(error: Mapping[str, Any], now_ms: int) -> int | None:

@@ -17,6 +17,8 @@ from typing import Any
 from breakwater.domain.results import Result
 
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL | re.IGNORECASE)
+_COUNT = re.compile(r"\d{1,12}", re.ASCII)
+_MOST = 10**12
 _MICROS = 1_000_000
 _DEAREST = Decimal(1_000_000)  # dollars for one call: more is not a price
 
@@ -32,7 +34,11 @@ def word(value: Any) -> str | None:
 
 
 def count(value: Any) -> int:
-    """A number of tokens or pieces, 0 where it is none."""
+    """A number of tokens or pieces, 0 where it is none. Some gateways write it as text, or with a point."""
+    if isinstance(value, str) and _COUNT.fullmatch(value):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer() and value <= _MOST:
+        value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 

@@ -14,6 +14,8 @@ from breakwater.domain.hints import ExhaustedLimit
 from breakwater.domain.signals import Signal
 from breakwater.domain.values import dataclass
 
+ESTIMATED = "estimated"  # what `evidence["usage"]` says where no provider counted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:

@@ -23,6 +23,7 @@ class ChatAssembler(Assembler):
         self._refusal: list[str] = []
         self._images: list[Any] = []
         self._calls: dict[int, dict[str, Any]] = {}
+        self._places: dict[int, int] = {}  # by the index that a piece names
         self._finish: str | None = None
         self._head: dict[str, Any] = {}
 
@@ -51,7 +52,7 @@ class ChatAssembler(Assembler):
         found: list[StreamEvent] = []
         for number, one in enumerate(objects(inside(delta, "tool_calls"))):
             place = one.get("index")
-            index = place if isinstance(place, int) else number
+            index = self._place(place if isinstance(place, int) else number, one)
             call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
             call_id = "" if call["id"] else text(one.get("id"))
             name = "" if call["name"] else text(inside(one, "function", "name"))
@@ -60,6 +61,17 @@ class ChatAssembler(Assembler):
             if call_id or name or piece:
                 found.append(ToolCallDelta(index=index, id=call_id, name=name, arguments=piece))
         return found
+
+    def _place(self, told: int, one: Json) -> int:
+        """Which call a piece belongs to. Some servers give all the same index, or none: a new name is a new call."""
+        place = self._places.get(told)
+        known = self._calls.get(place, {}) if place is not None else {}
+        call_id, name = text(one.get("id")), text(inside(one, "function", "name"))
+        another = bool(call_id and name and known.get("id") and known["id"] != call_id)
+        if place is None or another:
+            place = told if told not in self._calls else max(self._calls) + 1
+            self._places[told] = place
+        return place
 
     def done(self) -> bool:
         """Half a call of a tool is never taken for a whole one."""

@@ -16,7 +16,7 @@ from breakwater.domain.reading import says_something
 from breakwater.domain.results import Call, Completed, Refused, Result
 from breakwater.domain.rules.bodies import parse_json
 from breakwater.domain.rules.endings import End as Ending
-from breakwater.domain.rules.streams import event_ending
+from breakwater.domain.rules.streams import event_ending, named
 from breakwater.domain.signals import ErrorClass, Reply, Signal
 from breakwater.domain.sse import EventTooLarge, SseEvent, SseParser
 from breakwater.domain.stream_events import (
@@ -96,8 +96,7 @@ class Reading:
         data = parse_json(event.data)
         if not isinstance(data, Mapping):
             return [self._broken("adapter.event_unreadable")]
-        if event.name == "error" and not data.keys() & {"error", "type"}:
-            data = {"error": data}
+        data = named(event.name, data)
         ending = event_ending(data)
         if ending is not None and ending.end is Ending.ERROR:
             return [self._failed(replace(self._reply(data), in_stream=True))]

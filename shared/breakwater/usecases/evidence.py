@@ -23,7 +23,7 @@ from breakwater.domain.records import (
     late_key,
     result_key,
 )
-from breakwater.domain.results import Refused, Result, Usage
+from breakwater.domain.results import ESTIMATED, Refused, Result, Usage
 from breakwater.domain.routes import Route
 from breakwater.domain.signals import ErrorClass, LimitDimension, Signal
 from breakwater.usecases.bodies import paid_child
@@ -71,12 +71,18 @@ def closed(execution: Execution, result: Result | None, route: Route | None, now
 
 
 def cost_of(result: Result | None, route: Route | None) -> int | None:
-    """What a result cost: the route's prices, else what the gateway reports, else unknown."""
+    """What a result cost: the route's prices for what was counted, else what the gateway reports, else unknown.
+
+    What nobody counted is not free: a price that is reported says more than an estimate of ours.
+    """
     if result is None:
         return None
     prices = route.prices if route is not None else None
     priced = cost_micros(result.usage, prices) if prices is not None else None
-    return result.reported_cost_micros if priced is None else priced
+    counted = result.usage.units > 0 and result.evidence.get("usage") != ESTIMATED
+    if priced is None or (not counted and result.reported_cost_micros is not None):
+        return result.reported_cost_micros
+    return priced
 
 
 def put_result(

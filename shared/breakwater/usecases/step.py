@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -40,6 +41,7 @@ from breakwater.usecases.lease import LeaseKeeper, lease_ms
 from breakwater.usecases.protect import notice_wait
 from breakwater.usecases.releaser import release
 from breakwater.usecases.retention import retained
+from breakwater.usecases.stream_cost import counted
 from breakwater.usecases.stream_worker import resume, stream, streams, taught, waits_for_a_holder
 
 _TRIES = 3
@@ -335,4 +337,11 @@ def _call(  # noqa: PLR0913, PLR0917 - everything one call needs
     )
     if streams(job, route):
         return stream(deps, job, provider, call, route, remaining_ms, keeper)
-    return provider.submit(call)
+    return _counted(provider.submit(call), payload)
+
+
+def _counted(outcome: Outcome, payload: Mapping[str, Any]) -> Outcome:
+    """An answer of which nobody told the tokens gets an estimate: it was paid for."""
+    if not isinstance(outcome, Completed) or outcome.result.usage.units or outcome.result.media:
+        return outcome
+    return replace(outcome, result=counted(outcome.result, payload))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from breakwater.domain.pricing import estimate_tokens
-from breakwater.domain.results import Result, Usage
+from breakwater.domain.results import ESTIMATED, Result, Usage
 from breakwater.domain.segments import Answer
 
 _BYTES_PER_TOKEN = 4
@@ -41,4 +41,4 @@ def counted(result: Result, payload: Mapping[str, Any]) -> Result:
         input_tokens=usage.input_tokens or estimate_tokens(payload),
         output_tokens=max(usage.output_tokens, told),
     )
-    return replace(result, usage=guessed, evidence={**result.evidence, "usage": "estimated"})
+    return replace(result, usage=guessed, evidence={**result.evidence, "usage": ESTIMATED})

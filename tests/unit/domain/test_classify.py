@@ -132,6 +132,7 @@ def test_these_statuses_are_never_a_matter_of_time(provider, status):
         {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [{"type": "x"}]}},
         {"choices": [{"finish_reason": "stop", "message": {"content": "hi"}}]},
         {"choices": [{"finish_reason": None, "message": {"content": "hi"}}]},
+        {"choices": [{"finish_reason": "", "message": {"content": "hi"}}]},
         {"choices": [{"finish_reason": "tool_calls", "message": {"tool_calls": [{"id": "1"}]}}]},
         {"choices": [{"finish_reason": "eos", "text": "hi"}]},
         {"type": "message", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"},

@@ -272,6 +272,36 @@ def test_a_limit_that_is_not_known_to_be_empty_is_not_exhausted(remaining):
     assert exhausted_limits({"x-ratelimit-remaining-tokens": remaining}, NOW) == ()
 
 
+@pytest.mark.parametrize("limit", ["0", "-1", "0.0"])
+def test_a_limit_of_nothing_is_a_place_holder(limit):
+    """Nothing is measured there, so nothing can be used up; a real limit beside it still counts."""
+    headers = {"x-ratelimit-limit-requests": limit, "x-ratelimit-remaining-requests": "0"}
+    real = {"x-ratelimit-limit-tokens": "1000", "x-ratelimit-remaining-tokens": "0"}
+
+    assert exhausted_limits(headers, NOW) == ()
+    assert len(exhausted_limits(headers | real, NOW)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sentence", "wait"),
+    [
+        ("Please try again in 20s. Visit https://example.com", 20_000),
+        ("Please try again in 864ms.", 1_000),
+        ("Please retry in 10h17m5.723541104s.", 37_026_000),
+        ("Please retry after 6 seconds.", 6_000),
+        ("Retry after 1 minute", 60_000),
+        ("I tried again in 5 minutes", None),
+        ("retry in a few seconds", None),
+        ("retry in 0s", None),
+        ("retry in 99999999999999999999s", None),
+    ],
+)
+def test_a_wait_that_stands_in_a_sentence_only(sentence, wait):
+    """The last resort: whatever says it in a field of its own comes first."""
+    assert hint(body={"error": {"message": sentence}}) == wait
+    assert hint(body={"error": {"message": sentence}}, retry_after="3") == 3_000
+
+
 def test_a_reset_is_a_hint_only_when_nothing_else_is():
     """`Retry-After` is earlier than the full bucket; without it the longest reset of an empty limit counts."""
     resets = {

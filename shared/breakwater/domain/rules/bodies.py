@@ -85,6 +85,13 @@ def _json_inside(text: str) -> Any:
     start = text.find("{", 0, _LONGEST_TEXT)
     if start < 0:
         return None
+    found = _decoded(text, start)
+    if found is None and "\\n" in text:  # written as Python writes bytes
+        found = _decoded(text[start : start + _LONGEST_TEXT].replace("\\n", "\n").replace("\\'", "'"), 0)
+    return found
+
+
+def _decoded(text: str, start: int) -> Any:
     try:
         return _DECODER.raw_decode(text, start)[0]
     except (ValueError, RecursionError):

@@ -71,7 +71,8 @@ _SILENT_BLOCKS = ("text", "thinking", "redacted_thinking")  # say nothing unless
 
 def finish_reason(word: Any) -> str:
     """A provider's finish word as `stop`, `tool_calls`, `length`, `content_filter` or `error`; no word is a stop."""
-    return _FINISH.get(word.lower(), (End.FAILED, "error"))[1] if isinstance(word, str) else "stop"
+    said = word.strip().lower() if isinstance(word, str) else ""
+    return _FINISH.get(said, (End.FAILED, "error"))[1] if said else "stop"
 
 
 def ending_of(body: Any) -> Ending:
@@ -154,7 +155,7 @@ def _images(body: Mapping[str, Any]) -> Ending:
 
 
 def _by_word(word: Any, *, said: bool) -> Ending:
-    if not isinstance(word, str):
+    if not isinstance(word, str) or not word.strip():
         return Ending(End.COMPLETED if said else End.EMPTY)
     end = _FINISH.get(word.lower(), (End.FAILED, ""))[0]
     return Ending(End.EMPTY if end is End.COMPLETED and not said else end, word)

@@ -100,6 +100,11 @@ GATEWAY: Rows = (
         error_class=ErrorClass.OUTCOME_UNKNOWN,
         implies=504,
     ),
+    Row(
+        name="gateway.gemini_text",  # Gemini says "current quota" of a minute's as well: that is no money
+        when=When(status=(429,), text=("geminiexception", "vertexaiexception", "vertex_aiexception")),
+        error_class=ErrorClass.PACING,
+    ),
     Row(name="gateway.locked", when=When(status=(409,)), error_class=ErrorClass.LOCKED),
     Row(
         name="gateway.caller",

@@ -67,6 +67,13 @@ GEMINI: Rows = (
         implies=429,
     ),
     Row(
+        name="gemini.daily_quota_text",  # the metric's name in the sentence, where no details came
+        when=When(words=_LIMITED, text=("_per_day", "perday")),
+        error_class=ErrorClass.QUOTA,
+        limit_dimension=LimitDimension.DAILY_REQUESTS,
+        implies=429,
+    ),
+    Row(
         name="gemini.daily_quota_word",
         when=When(words=("quota_exceeded",)),
         error_class=ErrorClass.QUOTA,

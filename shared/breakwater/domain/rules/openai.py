@@ -91,6 +91,17 @@ OPENAI: Rows = (
         implies=500,
     ),
     Row(
+        name="openai.conversation_locked",  # said with 400 as well: another response is still writing to it
+        when=When(words=("conversation_locked",)),
+        error_class=ErrorClass.LOCKED,
+        implies=409,
+    ),
+    Row(
+        name="openai.locked",  # in its envelope, which calls everything an invalid request
+        when=When(status=(409,), words=("invalid_request_error",)),
+        error_class=ErrorClass.LOCKED,
+    ),
+    Row(
         name="openai.caller",
         when=When(
             status=ANY_CALLER_STATUS,

@@ -6,6 +6,7 @@ outweighs one that is, and a stream without any terminal event is incomplete how
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ _FIELDS = ("data:", "event:", "id:", "retry:", ":")
 _DONE = "[DONE]"
 _ERROR_TYPES = ("error", "response.error")
 _COMPLETED = Ending(End.COMPLETED)
+_OF_A_CHUNK = frozenset({"choices", "candidates", "response", "delta", "type"})
+_STATUS = re.compile(r"[45]\d\d", re.ASCII)
 
 
 def is_stream(text: str) -> bool:
@@ -40,9 +43,27 @@ def event_ending(event: Any) -> Ending | None:
         return None
     if event.get("error") or event.get("type") in _ERROR_TYPES or event.get("event_type") == "error":
         return Ending(End.ERROR)
+    if _is_flat_error(event):
+        return Ending(End.ERROR)
     if event.get("type") == "message_stop":
         return _COMPLETED
     return _chunk_ending(event)
+
+
+def named(name: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data of an event that is called an error, so that it reads as one whatever it looks like."""
+    said = event_ending(data) if name == "error" else None
+    return data if name != "error" or (said is not None and _is_error(said)) else {"error": data}
+
+
+def _is_flat_error(event: Mapping[str, Any]) -> bool:
+    """An error that stands where a chunk should: it calls itself one, or has a status beside its message."""
+    if event.get("object") == "error":
+        return True
+    if event.keys() & _OF_A_CHUNK:
+        return False
+    told = isinstance(event.get("message"), str) and _STATUS.fullmatch(str(event.get("code"))) is not None
+    return told or (isinstance(event.get("error_type"), str) and event["error_type"] != "")
 
 
 def _chunk_ending(event: Mapping[str, Any]) -> Ending | None:
@@ -75,7 +96,13 @@ def _events(text: str) -> Iterator[Any]:
         lines = [line[len("data:") :].removeprefix(" ") for line in block.split("\n") if line.startswith("data:")]
         if lines:
             data = "\n".join(lines)
-            yield _DONE if data.strip() == _DONE else parse_json(data)
+            told = _DONE if data.strip() == _DONE else parse_json(data)
+            yield named(_name(block), told) if isinstance(told, Mapping) else told
+
+
+def _name(block: str) -> str:
+    names = [line[len("event:") :].strip() for line in block.split("\n") if line.startswith("event:")]
+    return names[-1] if names else ""
 
 
 def _is_error(ending: Ending) -> bool:
